@@ -1,0 +1,303 @@
+"""Records as bytes: the envelope that can always be read, and the way in and out of it.
+
+A record is one JSON line of two levels. The envelope names who wrote it and what it is. Its `data` and its
+`message` decode second, and only when somebody needs them. Stores keep the bytes made here and give the same
+bytes back, so fields and kinds of later versions are never lost.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec import Raw, Struct
+
+from noeta.core.errors import NotStorable
+from noeta.core.messages import Image, Message, ToolResult, decode_message, encode_message
+from noeta.core.records import CORE, CORE_KINDS, Compacted, Fact, Received, Recorded
+from noeta.core.text import checked_key, storable
+
+MAX_INLINE_BYTES = 128 * 1024
+"""Data or a message larger than this is stored once, by its content, and the line keeps a reference."""
+NULL = Raw(b"null")
+ABSENT = Raw(b"")
+"""A part of a record that is not there. False as a truth value, as no other `Raw` is."""
+UNREADABLE = "unreadable"
+"""The kind that stands in for a line whose envelope cannot be decoded."""
+
+
+class Line(NamedTuple):
+    """One row of a log: its seq and the original bytes of its record."""
+
+    seq: int
+    data: bytes
+
+
+class Envelope(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """One record as it is stored.
+
+    `seq` counts a task's records from 1, `at` is epoch seconds. `by` and `hook` name the plugin and the hook
+    that made an entry. `v` is the schema version. `blob` is the sha-256 of a body too large
+    for the line. `erased` marks a line whose content was taken out. Optional fields are absent, never empty.
+    """
+
+    seq: int
+    at: float
+    extension: str
+    kind: str
+    data: Raw = NULL
+    message: Raw = ABSENT
+    by: str = ""
+    hook: str = ""
+    v: int = 1
+    blob: str = ""
+    erased: bool = False
+
+
+class Body(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """Data and message: what the blob of a large record holds of them, and what an inbox item carries."""
+
+    data: Raw = ABSENT
+    message: Raw = ABSENT
+
+
+class Blob(NamedTuple):
+    """Bytes named by their sha-256 in hex."""
+
+    sha256: str
+    data: bytes
+
+
+class Encoded(NamedTuple):
+    """A record ready to append: its line, the blobs the line refers to, and the whole envelope for the fold."""
+
+    line: Line
+    blobs: tuple[Blob, ...]
+    envelope: Envelope
+
+
+class CompactedParts(Struct, frozen=True, kw_only=True):
+    """`Compacted` with its messages still encoded, as the fold needs them."""
+
+    through: int
+    summary: list[Raw] = []
+    keep: list[int] = []
+    lead: list[Raw] = []
+    after: list[Raw] = []
+    trigger: str = "auto"
+
+
+_encode = msgspec.json.Encoder().encode
+_untyped = msgspec.json.Decoder().decode
+_envelope = msgspec.json.Decoder(Envelope).decode
+_body = msgspec.json.Decoder(Body).decode
+DECODERS: Mapping[str, msgspec.json.Decoder[Any]] = {
+    kind: msgspec.json.Decoder(CompactedParts if type_ is Compacted else type_)
+    for kind, type_ in CORE_KINDS.items()
+}
+"""A decoder for the data of each core kind. Compactions come as `CompactedParts`."""
+
+
+def blob_of(data: bytes) -> Blob:
+    """`data` with its name."""
+    return Blob(hashlib.sha256(data).hexdigest(), data)
+
+
+def encode(
+    seq: int,
+    at: float,
+    extension: str,
+    kind: str,
+    data: object,
+    *,
+    message: Message | None = None,
+    by: str = "",
+    hook: str = "",
+) -> Encoded:
+    """Encode one record, and prove that it reads back equal.
+
+    `data` is a `Fact` for the extension ``core``; for a plugin it is a struct or builtins. Image bytes in
+    `message`, and a body over 128 KiB, become blobs.
+
+    Raises `NotStorable` for what does not read back: lone surrogates, NaN, values of a wrong type, endless
+    nesting, a name with a dot in it.
+    """
+    where = f"{extension}/{kind}"
+    checked_key(extension, "an extension's name")
+    checked_key(kind, f"a kind of {extension!r}")
+    if "." in kind or "." in extension:
+        raise NotStorable(where, "dots are not allowed in names of extensions and kinds")
+    blobs: list[Blob] = []
+    try:
+        raw_message = (
+            ABSENT if message is None else Raw(_verified_message(_without_bytes(message, blobs), where))
+        )
+        raw_data = Raw(_verified_data(extension, kind, data, where))
+    except (TypeError, UnicodeEncodeError, RecursionError, OverflowError) as error:
+        raise NotStorable(where, f"{type(error).__name__}: {error}") from None
+    envelope = Envelope(
+        seq=seq,
+        at=at,
+        extension=extension,
+        kind=kind,
+        data=raw_data,
+        message=raw_message,
+        by=by,
+        hook=hook,
+        v=data.v if isinstance(data, Fact) else 1,
+    )
+    large = Body(
+        data=raw_data if len(bytes(raw_data)) > MAX_INLINE_BYTES else ABSENT,
+        message=raw_message if len(bytes(raw_message)) > MAX_INLINE_BYTES else ABSENT,
+    )
+    if not large.data and not large.message:
+        return Encoded(Line(seq, _encode(envelope)), tuple(blobs), envelope)
+    body = blob_of(_encode(large))
+    envelope = msgspec.structs.replace(envelope, blob=body.sha256)
+    short = msgspec.structs.replace(
+        envelope,
+        data=NULL if large.data else raw_data,
+        message=ABSENT if large.message else raw_message,
+    )
+    return Encoded(Line(seq, _encode(short)), (*blobs, body), envelope)
+
+
+def _without_bytes(message: Message, blobs: list[Blob]) -> Message:
+    """`message` with the bytes of its images moved to `blobs`."""
+    if not any(image.data for image in message.images):
+        return message
+
+    def lifted(block: Any) -> Any:
+        if isinstance(block, ToolResult):
+            return msgspec.structs.replace(block, content=[lifted(inner) for inner in block.content])
+        if not (isinstance(block, Image) and block.data):
+            return block
+        blobs.append(blob_of(block.data))
+        return Image(media_type=block.media_type, blob=blobs[-1].sha256)
+
+    return msgspec.structs.replace(message, content=[lifted(block) for block in message.content])
+
+
+def _verified_message(message: Message, where: str) -> bytes:
+    raw = encode_message(message)
+    if decode_message(raw) != message:
+        raise NotStorable(where, "its message does not read back equal: a field has a wrong type")
+    return raw
+
+
+def _verified_data(extension: str, kind: str, data: object, where: str) -> bytes:
+    if extension == CORE and not (isinstance(data, Fact) and data.kind == kind):
+        raise NotStorable(where, f"a core record of this kind is no {type(data).__name__}")
+    raw = _encode(data)
+    try:
+        back = msgspec.json.decode(raw, type=type(data)) if isinstance(data, Struct) else _untyped(raw)
+    except ValueError as error:
+        raise NotStorable(where, f"it does not read back: {error}") from None
+    # Equal is not enough to refuse: a tuple reads back as a list, an int key as text. `storable` knows those.
+    if back != data and storable(back) != storable(data):
+        raise NotStorable(
+            where, "it does not read back equal: it holds NaN, an infinity or a value of a wrong type"
+        )
+    return raw
+
+
+def decode(line: Line) -> Envelope:
+    """The envelope of `line`. Total: a line that is no envelope, or of another seq, comes as core kind
+    ``unreadable``.
+
+    Its data is a JSON text that says why.
+    """
+    try:
+        envelope = _envelope(line.data)
+    except (ValueError, RecursionError) as error:
+        why = str(error)
+    else:
+        if envelope.seq == line.seq:
+            return envelope
+        why = f"the line says seq {envelope.seq}"
+    return Envelope(seq=line.seq, at=0.0, extension=CORE, kind=UNREADABLE, data=Raw(_encode(why)))
+
+
+def with_body(envelope: Envelope, body: bytes) -> Envelope:
+    """`envelope` with the data and message of its blob put back.
+
+    Total: bytes that are no body make it unreadable.
+    """
+    try:
+        whole = _body(body)
+    except (ValueError, RecursionError) as error:
+        why = Raw(_encode(f"its blob {envelope.blob} is damaged: {error}"))
+        return Envelope(seq=envelope.seq, at=envelope.at, extension=CORE, kind=UNREADABLE, data=why)
+    return msgspec.structs.replace(
+        envelope,
+        data=whole.data or envelope.data,
+        message=whole.message or envelope.message,
+    )
+
+
+def recorded(envelope: Envelope, types: Mapping[str, Any] | None = None) -> Recorded:
+    """`envelope` decoded. `types` maps a plugin's kinds to what to decode them as; other data comes as
+    builtins.
+
+    Total: data that does not decode is None.
+    """
+    data: Any = None
+    try:
+        if envelope.extension != CORE or envelope.kind not in DECODERS:
+            type_ = (types or {}).get(envelope.kind, Any)
+            data = _untyped(envelope.data) if type_ is Any else msgspec.json.decode(envelope.data, type=type_)
+        elif not envelope.erased or envelope.data != NULL:
+            data = DECODERS[envelope.kind].decode(envelope.data)
+            if isinstance(data, CompactedParts):
+                data = compacted(data)
+    except (ValueError, RecursionError):
+        pass
+    return Recorded(
+        seq=envelope.seq,
+        at=envelope.at,
+        extension=envelope.extension,
+        kind=envelope.kind,
+        data=data,
+        message=decode_message(bytes(envelope.message)) if envelope.message else None,
+        by=envelope.by,
+        hook=envelope.hook,
+        erased=envelope.erased,
+    )
+
+
+def compacted(parts: CompactedParts) -> Compacted:
+    """`parts` with its messages decoded."""
+
+    def messages(raws: list[Raw]) -> list[Message]:
+        return [decode_message(bytes(raw)) for raw in raws]
+
+    return Compacted(
+        through=parts.through,
+        keep=parts.keep,
+        trigger=parts.trigger,
+        summary=messages(parts.summary),
+        lead=messages(parts.lead),
+        after=messages(parts.after),
+    )
+
+
+def tombstone(envelope: Envelope) -> tuple[Line, tuple[str, ...]]:
+    """What stays of a record after its content is erased, and the names of the blobs it needed.
+
+    `envelope` is whole (`with_body`). Seq, time, names and, of a `Received`, the inbox number and dedupe key
+    stay: with them every later fold counts and orders as before. The tombstone of a tombstone is itself.
+    """
+    blobs = [envelope.blob] if envelope.blob else []
+    if envelope.message:
+        blobs += [image.blob for image in decode_message(bytes(envelope.message)).images if image.blob]
+    data = NULL
+    if (envelope.extension, envelope.kind) == (CORE, Received.kind):
+        try:
+            was = DECODERS[Received.kind].decode(envelope.data)
+            data = Raw(_encode(msgspec.structs.replace(was, data=NULL)))
+        except ValueError:
+            pass
+    stone = msgspec.structs.replace(envelope, data=data, message=ABSENT, blob="", erased=True)
+    return Line(envelope.seq, _encode(stone)), tuple(blobs)

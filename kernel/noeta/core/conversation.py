@@ -1,0 +1,249 @@
+"""The conversation of a task: an append-only sequence shared between copies, decoded on access.
+
+Copies cost O(1), whatever the length, so a hook can be shown a state with its own staged records folded in.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Generic, NamedTuple, TypeVar, overload
+
+from msgspec import Struct
+
+from noeta.core.messages import Message, decode_message
+
+T = TypeVar("T")
+
+
+class Shared(Sequence[T], Generic[T]):
+    """A sequence that grows at its end. Copies share one list, each through its own length."""
+
+    __slots__ = ("_length", "_list", "_owned")
+
+    def __init__(self, items: Iterable[T] = ()) -> None:
+        self._list = list(items)
+        self._length = len(self._list)
+        self._owned = True
+
+    def copy(self) -> Shared[T]:
+        """Another handle on the same items, in O(1); what one of the two adds, the other does not see."""
+        other: Shared[T] = Shared.__new__(Shared)
+        other._list, other._length = self._list, self._length
+        other._owned = self._owned = False
+        return other
+
+    def append(self, item: T) -> None:
+        """Add `item` at the end."""
+        items, length = self._list, self._length
+        if len(items) != length:
+            # Another handle has grown past this one, so the list is no longer ours to extend.
+            items = items[:length]
+            self._list, self._owned = items, True
+        items.append(item)
+        self._length = length + 1
+
+    def insert(self, index: int, item: T) -> None:
+        """Put `item` before the one at `index`: O(items behind it), and once O(all) after a copy."""
+        if not self._owned:
+            self._list, self._owned = self._list[: self._length], True
+        self._list.insert(index, item)
+        self._length += 1
+
+    def __len__(self) -> int:
+        return self._length
+
+    @overload
+    def __getitem__(self, index: int) -> T: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[T]: ...
+    def __getitem__(self, index: int | slice) -> T | list[T]:
+        if isinstance(index, slice):
+            start, stop, step = index.indices(self._length)
+            return (
+                self._list[start:stop:step] if step > 0 else [self._list[i] for i in range(start, stop, step)]
+            )
+        return self._list[range(self._length)[index]]
+
+    def __iter__(self) -> Iterator[T]:
+        return islice(self._list, self._length)
+
+
+class Item(Struct, frozen=True, gc=False):
+    """One message of the conversation, still encoded.
+
+    `seq` is its record's. `before` is the seq of the last record before it that carried a message, whatever
+    became of that. `part` is 0, or the place in a compaction that made several messages, counted from 1.
+    """
+
+    seq: int
+    data: bytes
+    before: int = 0
+    part: int = 0
+
+    @property
+    def message(self) -> Message:
+        """The message, decoded now."""
+        return decode_message(self.data)
+
+    @property
+    def key(self) -> tuple[int, int, bytes]:
+        """What makes two items equal."""
+        return self.seq, self.part, self.data
+
+
+class Run(NamedTuple):
+    """Neighbours among the settled items, by their records.
+
+    With `part` 0: all messages recorded from seq `first` to seq `last`. Else the parts `part` to `last` of
+    the compaction at seq `first`.
+    """
+
+    first: int
+    last: int
+    part: int = 0
+
+
+class Conversation(Sequence[Item]):
+    """The items a request is made of, in the order the model sees them.
+
+    Settled items keep their place for ever, save for a compaction or an erasure. The tail behind them is what
+    came since the last reply: the results of its calls, in call order, then everything else. It settles when
+    the next reply says what its request was built from, so nothing ever stands between a call and its result.
+    """
+
+    __slots__ = ("_in_runs", "_items", "_placed", "_runs", "_settled", "last_seq")
+
+    def __init__(self) -> None:
+        self._items: Shared[Item] = Shared()
+        self._settled = 0
+        # The call indexes of the results at the head of the tail, ascending.
+        self._placed: tuple[int, ...] = ()
+        # Runs of the first `_in_runs` settled items; they are brought up to date when asked for.
+        self._runs: list[Run] = []
+        self._in_runs = 0
+        self.last_seq = 0
+
+    def copy(self) -> Conversation:
+        """A conversation of the same items, in O(1)."""
+        other = Conversation.__new__(Conversation)
+        other._items, other._settled, other._placed = self._items.copy(), self._settled, self._placed
+        other._runs, other._in_runs, other.last_seq = self._runs, self._in_runs, self.last_seq
+        return other
+
+    @classmethod
+    def restored(
+        cls, settled: Iterable[Item], tail: Iterable[Item], placed: Iterable[int], last_seq: int
+    ) -> Conversation:
+        """The conversation whose `settled` items, `tail`, `placed` and `last_seq` were kept in a snapshot."""
+        conversation = cls()
+        conversation._items = Shared(settled)
+        conversation._settled = len(conversation._items)
+        for item in tail:
+            conversation._items.append(item)
+        conversation._placed, conversation.last_seq = tuple(placed), last_seq
+        return conversation
+
+    @property
+    def runs(self) -> list[Run]:
+        """The settled items in short."""
+        # A new list each time, since copies of this conversation may hold the old one.
+        runs = list(self._runs)
+        for item in self._items[self._in_runs : self._settled]:
+            last = runs[-1] if runs else None
+            if last and not item.part and not last.part and item.before == last.last:
+                runs[-1] = Run(last.first, item.seq)
+            elif last and item.part and last.part and (item.seq, item.part) == (last.first, last.last + 1):
+                runs[-1] = Run(last.first, item.part, last.part)
+            else:
+                runs.append(Run(item.seq, item.part or item.seq, item.part))
+        self._runs, self._in_runs = runs, self._settled
+        return list(runs)
+
+    @property
+    def tail(self) -> list[Item]:
+        """The items that came since the last reply."""
+        return self._items[self._settled :]
+
+    @property
+    def placed(self) -> tuple[int, ...]:
+        """The call indexes of the results that the tail begins with."""
+        return self._placed
+
+    def add(self, seq: int, data: bytes) -> None:
+        """Put a message at the end."""
+        self._items.append(Item(seq, data, self.last_seq))
+        self.last_seq = seq
+
+    def add_reply(self, seq: int, data: bytes, built_at: int) -> None:
+        """Put a reply right behind the items of its request, which was built at seq `built_at`."""
+        item = Item(seq, data, self.last_seq)
+        at, results = self._items._length, self._settled + len(self._placed)
+        # Behind the results the tail is in the order of seqs, so what came after the request is at its end.
+        while at > results and self._items[at - 1].seq > built_at:
+            at -= 1
+        self._put(at, item)
+        self._settled, self._placed, self.last_seq = at + 1, (), seq
+
+    def add_result(self, seq: int, data: bytes, index: int) -> None:
+        """Put the result of the reply's call `index` behind those of earlier calls."""
+        placed = self._placed
+        at = bisect(placed, index)
+        self._put(self._settled + at, Item(seq, data, self.last_seq))
+        self._placed = (*placed[:at], index, *placed[at:]) if placed else (index,)
+        self.last_seq = seq
+
+    def erase(self, seqs: Iterable[int]) -> None:
+        """Take the items of these records out."""
+        gone = set(seqs)
+        self._rebuild(
+            [item for item in self._items[: self._settled] if item.seq not in gone], gone.__contains__
+        )
+
+    def compact(
+        self, seq: int, through: int, keep: Iterable[int], ahead: Sequence[bytes], after: Sequence[bytes]
+    ) -> None:
+        """Replace the items up to seq `through`: by `ahead`, those whose seq is in `keep`, then `after`."""
+        kept = set(keep)
+        made = [Item(seq, data, self.last_seq, i) for i, data in enumerate((*ahead, *after), 1)]
+        old = [item for item in self if item.seq <= through and item.seq in kept]
+        new = [item for item in self._items[: self._settled] if item.seq > through]
+        self._rebuild([*made[: len(ahead)], *old, *made[len(ahead) :], *new], lambda seq: seq <= through)
+        if made:
+            self.last_seq = seq
+
+    def _rebuild(self, settled: list[Item], gone: Callable[[int], bool]) -> None:
+        """Start again from `settled` and the items of the tail whose seq is not `gone`."""
+        tail = self.tail
+        self._placed = tuple(i for i, item in zip(self._placed, tail, strict=False) if not gone(item.seq))
+        self._items = Shared([*settled, *(item for item in tail if not gone(item.seq))])
+        self._settled, self._runs, self._in_runs = len(settled), [], 0
+
+    def _put(self, at: int, item: Item) -> None:
+        if at == self._items._length:
+            self._items.append(item)
+        else:
+            self._items.insert(at, item)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    @overload
+    def __getitem__(self, index: int) -> Item: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Item]: ...
+    def __getitem__(self, index: int | slice) -> Item | list[Item]:
+        return self._items[index]
+
+    def __iter__(self) -> Iterator[Item]:
+        return iter(self._items)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Conversation):
+            return NotImplemented
+        mine, theirs = (self._placed, self._settled), (other._placed, other._settled)
+        # `before` and `last_seq` only tell neighbours apart, and a restored item does not know its own.
+        return mine == theirs and [i.key for i in self] == [i.key for i in other]
+
+    __hash__ = None  # type: ignore[assignment]

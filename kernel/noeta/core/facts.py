@@ -1,0 +1,215 @@
+"""What each core record does to the state of a task.
+
+Every function is total: a record that does not fit the state, such as a second result of a call, changes
+nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from noeta.core.codec import DECODERS, CompactedParts, Envelope
+from noeta.core.items import ITEMS, TimerFired
+from noeta.core.log import Timer
+from noeta.core.records import (
+    CORE_KINDS,
+    Answered,
+    ChildEnded,
+    ChildSpawned,
+    Claimed,
+    Compacted,
+    ContextComposed,
+    Continue,
+    Erased,
+    Fact,
+    Interrupted,
+    ModelCalled,
+    ModelFailed,
+    ModelReplied,
+    Received,
+    TaskCreated,
+    TaskEnded,
+    TimerCleared,
+    TimerSet,
+    ToolFinished,
+    ToolParked,
+    ToolStarted,
+    TurnDoneRecord,
+    TurnFailedRecord,
+)
+from noeta.core.state import Call, Child, Core, Problem, TaskState, Turn
+
+
+def _change_call(state: TaskState, id: str, **changes: Any) -> None:
+    if (call := state.calls.get(id)) is not None and call.status != "done":
+        state.calls[id] = replace(call, **changes)
+
+
+def _task_created(state: TaskState, record: Envelope, data: TaskCreated) -> None:
+    for name in TaskCreated.__struct_fields__:
+        setattr(state, name, getattr(data, name))
+    if data.history_from:
+        fresh = Core()
+        for name in _NOT_CARRIED:
+            setattr(state, name, getattr(fresh, name))
+        state.broken = {}
+        state.calls = {id: replace(call, inherited=True) for id, call in state.calls.items()}
+
+
+_NOT_CARRIED = ("turn", "children", "timers", "usage", "failures", "retry_at", "fence", "ended")
+
+
+def _received(state: TaskState, record: Envelope, data: Received) -> None:
+    if data.item not in ITEMS:
+        state.newer = state.newer or Problem(seq=record.seq, why=f"inbox item {data.item!r} is newer")
+    if data.item == "timer" and not record.erased:
+        fired = _timer(data.data)
+        if (timer := state.timers.get(fired.name)) is not None and timer.gen == fired.gen:
+            del state.timers[fired.name]
+    # Only records with a message are erased, so a tombstone had one.
+    if not record.message and not record.erased:
+        return
+    if record.message:
+        state.conversation.add(record.seq, bytes(record.message))
+    if state.turn is None:
+        state.turn = Turn(seq=record.seq)
+
+
+def _context_composed(state: TaskState, record: Envelope, data: ContextComposed) -> None:
+    for name in ContextComposed.__struct_fields__:
+        if getattr(data, name) is not None:
+            state.composed[name] = record.seq
+
+
+def _model_replied(state: TaskState, record: Envelope, data: ModelReplied) -> None:
+    if record.message:
+        state.conversation.add_reply(record.seq, bytes(record.message), data.built_at)
+    state.calls = {
+        ref.id: Call(id=ref.id, name=ref.name, seq=record.seq, index=i) for i, ref in enumerate(data.calls)
+    }
+    turn = state.turn or Turn(seq=record.seq)
+    state.turn = Turn(seq=turn.seq, steps=turn.steps + 1, continues=turn.continues)
+    state.usage, state.context_usage = state.usage + data.usage, data.usage
+    state.failures, state.retry_at = 0, None
+
+
+def _model_failed(state: TaskState, record: Envelope, data: ModelFailed) -> None:
+    state.failures += 1
+    state.retry_at = data.retry_at
+
+
+def _model_called(state: TaskState, record: Envelope, data: ModelCalled) -> None:
+    state.usage = state.usage + data.usage
+
+
+def _tool_started(state: TaskState, record: Envelope, data: ToolStarted) -> None:
+    _change_call(state, data.call, status="started", attempts=data.attempt)
+
+
+def _tool_finished(state: TaskState, record: Envelope, data: ToolFinished) -> None:
+    call = state.calls.get(data.call)
+    # A second result would leave a call with two, which no provider accepts.
+    if call is None or call.status == "done":
+        return
+    state.calls[data.call] = replace(call, status="done")
+    if record.message:
+        state.conversation.add_result(record.seq, bytes(record.message), call.index)
+
+
+def _tool_parked(state: TaskState, record: Envelope, data: ToolParked) -> None:
+    parked = {"park": data.park, "on": data.on, "keys": data.keys, "detail": data.detail}
+    _change_call(state, data.call, status="parked", answer=None, ends={}, **parked)
+
+
+def _answered(state: TaskState, record: Envelope, data: Answered) -> None:
+    call = state.calls.get(data.answer.call)
+    if not data.late and call is not None and call.status == "parked" and call.park == data.answer.park:
+        state.calls[call.id] = replace(call, status="answered", answer=data.answer)
+
+
+def _child_spawned(state: TaskState, record: Envelope, data: ChildSpawned) -> None:
+    state.children[data.child] = Child(agent=data.agent, call=data.call, background=data.background)
+
+
+def _child_ended(state: TaskState, record: Envelope, data: ChildEnded) -> None:
+    state.children.pop(data.child, None)
+    for call in list(state.calls.values()):
+        if call.status == "parked" and call.on == "children" and data.child in call.keys:
+            ends = call.ends | {data.child: data}
+            status = "answered" if all(key in ends for key in call.keys) else "parked"
+            state.calls[call.id] = replace(call, status=status, ends=ends)
+
+
+def _compacted(state: TaskState, record: Envelope, data: CompactedParts) -> None:
+    ahead = [bytes(raw) for raw in (*data.lead, *data.summary)]
+    after = [bytes(raw) for raw in data.after]
+    state.conversation.compact(record.seq, data.through, data.keep, ahead, after)
+    state.context_usage = None
+
+
+def _turn_over(state: TaskState, record: Envelope, data: object) -> None:
+    state.turn = None
+    state.failures, state.retry_at = 0, None
+
+
+def _claimed(state: TaskState, record: Envelope, data: Claimed) -> None:
+    state.fence = data.fence
+    if data.plugins is not None:
+        state.plugins = data.plugins
+
+
+def _task_ended(state: TaskState, record: Envelope, data: TaskEnded) -> None:
+    state.ended, state.turn, state.timers = data.status, None, {}
+
+
+def _timer_set(state: TaskState, record: Envelope, data: TimerSet) -> None:
+    state.timers[data.name] = Timer(name=data.name, gen=record.seq, at=data.at, text=data.text)
+
+
+def _timer_cleared(state: TaskState, record: Envelope, data: TimerCleared) -> None:
+    state.timers.pop(data.name, None)
+
+
+def _erased(state: TaskState, record: Envelope, data: Erased) -> None:
+    state.conversation.erase([*data.seqs, *data.along])
+
+
+def _continue(state: TaskState, record: Envelope, data: Continue) -> None:
+    if record.message:
+        state.conversation.add(record.seq, bytes(record.message))
+    if state.turn is not None:
+        count = state.turn.continues.get(data.reason, 0) + 1
+        state.turn = replace(state.turn, continues=state.turn.continues | {data.reason: count})
+
+
+_timer = msgspec.json.Decoder(TimerFired).decode
+_HANDLERS: dict[type[Fact], Callable[[TaskState, Envelope, Any], None]] = {
+    TaskCreated: _task_created,
+    Received: _received,
+    ContextComposed: _context_composed,
+    ModelReplied: _model_replied,
+    ModelFailed: _model_failed,
+    ModelCalled: _model_called,
+    ToolStarted: _tool_started,
+    ToolFinished: _tool_finished,
+    ToolParked: _tool_parked,
+    Answered: _answered,
+    ChildSpawned: _child_spawned,
+    ChildEnded: _child_ended,
+    Compacted: _compacted,
+    TurnDoneRecord: _turn_over,
+    TurnFailedRecord: _turn_over,
+    Interrupted: _turn_over,
+    Claimed: _claimed,
+    TaskEnded: _task_ended,
+    TimerSet: _timer_set,
+    TimerCleared: _timer_cleared,
+    Erased: _erased,
+    Continue: _continue,
+}
+CORE_FOLD = {kind: (DECODERS[kind].decode, _HANDLERS.get(type_)) for kind, type_ in CORE_KINDS.items()}
+"""For each core kind: how its data decodes, and what it does. Kinds for readers only do nothing (None)."""

@@ -1,0 +1,195 @@
+"""The fold: records in, the state of a task out. Pure and total.
+
+Whatever a log holds, folding it gives a state: a plugin that is absent, raises or wrote nonsense costs its
+own state at most, and a damaged core record leaves the task readable. Nothing here reads a clock or a store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Raw, Struct
+
+from noeta.core.codec import UNREADABLE, CompactedParts, Envelope, compacted
+from noeta.core.facts import CORE_FOLD
+from noeta.core.records import CORE, ERASED_KIND, VERSION
+from noeta.core.state import Problem, Skipped, TaskState
+
+
+class Reducer(Struct, frozen=True, kw_only=True):
+    """How one plugin folds its records.
+
+    `reduce(state, kind, data)` is called for the plugin's records and those of the names in `folds`; it
+    returns the next state and never changes the one it got. None means that the plugin keeps no state.
+    `types` maps its own kinds to what their data decodes as; kinds not in it are of a later version and
+    passed over. With `types` None data comes as builtins. `state` is the declared type of the state, if any,
+    and `fingerprint` names the code and settings that computed it.
+    """
+
+    name: str
+    initial: Callable[[], Any] = lambda: None
+    reduce: Callable[[Any, str, Any], Any] | None = None
+    continued: Callable[[Any], Any] = lambda state: state
+    folds: tuple[str, ...] = ()
+    types: Mapping[str, Any] | None = None
+    state: Any = None
+    fingerprint: str = ""
+
+
+def fold(records: Iterable[Envelope], reducers: Sequence[Reducer] = ()) -> TaskState:
+    """The state after `records`, a task's log from its beginning (with the history it continues)."""
+    folder = Folder(reducers)
+    state = folder.start()
+    for record in records:
+        folder.apply(state, record)
+    return state
+
+
+def fold_from(state: TaskState, records: Iterable[Envelope], reducers: Sequence[Reducer] = ()) -> TaskState:
+    """The state after `records` that follow those `state` was folded from. `state` is not changed."""
+    folder = Folder(reducers)
+    state = state.copy()
+    for record in records:
+        folder.apply(state, record)
+    return state
+
+
+class _Target(Struct, frozen=True):
+    """One plugin that folds records of one extension."""
+
+    name: str
+    reduce: Callable[[Any, str, Any], Any]
+    decoders: Mapping[str, Callable[[Raw], Any]] | None
+
+
+class Folder:
+    """A fold prepared once for a set of plugins, and applied record by record.
+
+    With `partial` it is given some of a log's records, so that gaps are no fault.
+    """
+
+    def __init__(self, reducers: Sequence[Reducer], *, partial: bool = False) -> None:
+        self.reducers = tuple(reducers)
+        self._partial = partial
+        targets: dict[str, list[_Target]] = {}
+        for reducer in reducers:
+            targets.setdefault(reducer.name, [])
+            if reducer.reduce is None:
+                continue
+            for extension in dict.fromkeys((reducer.name, *reducer.folds)):
+                types = reducer.types if extension == reducer.name else None
+                decoders = types and {k: msgspec.json.Decoder(t).decode for k, t in types.items()}
+                targets.setdefault(extension, []).append(_Target(reducer.name, reducer.reduce, decoders))
+        self._targets = {extension: tuple(found) for extension, found in targets.items()}
+        self._of_core = self._targets.get(CORE, ())
+        self._all = tuple(_Target(r.name, r.reduce, None) for r in reducers if r.reduce is not None)
+
+    def start(self) -> TaskState:
+        """The state before any record."""
+        state = TaskState()
+        for reducer in self.reducers:
+            try:
+                state.states[reducer.name] = reducer.initial()
+            except Exception as error:
+                state.states[reducer.name] = None
+                state.broken[reducer.name] = Problem(seq=0, why=f"initial_state: {_told(error)}")
+        return state
+
+    def apply(self, state: TaskState, record: Envelope) -> None:
+        """Fold one record into `state`. Never raises."""
+        seq = record.seq
+        if seq != state.seq + 1 and not self._partial and state.corrupt is None:
+            state.corrupt = Problem(seq=seq, why=f"the record after seq {state.seq} is missing")
+        state.seq, state.at = seq, record.at
+        if record.extension != CORE:
+            if not record.erased:
+                self._apply_plugin(state, record)
+            return
+        known = CORE_FOLD.get(record.kind)
+        if known is None or record.v > VERSION:
+            _set_aside(state, record)
+            return
+        if record.erased and record.kind != "received":
+            return
+        decode, change = known
+        try:
+            data = decode(record.data)
+            if change is not None:
+                change(state, record, data)
+        except (ValueError, RecursionError) as error:
+            state.corrupt = state.corrupt or Problem(seq=seq, why=f"{record.kind}: {error}")
+            return
+        if self._of_core or record.kind in _FOR_PLUGINS:
+            self._tell(state, record, data)
+
+    def _tell(self, state: TaskState, record: Envelope, data: Any) -> None:
+        """Pass a core record on to the plugins it concerns."""
+        if record.kind == "erased":
+            for target in self._all:
+                self._reduce(state, target, record.seq, ERASED_KIND, list(data.seqs))
+            return
+        if record.kind == "task_created" and data.history_from:
+            self._continue(state, record.seq)
+        for target in self._of_core:
+            whole = compacted(data) if isinstance(data, CompactedParts) else data
+            self._reduce(state, target, record.seq, record.kind, whole)
+
+    def _apply_plugin(self, state: TaskState, record: Envelope) -> None:
+        if record.message:
+            state.conversation.add(record.seq, bytes(record.message))
+        targets = self._targets.get(record.extension)
+        if targets is None:
+            _skip(state, record, "no plugin of this task folds it")
+            return
+        for target in targets:
+            decode: Callable[[Raw], Any] | None = _untyped
+            if target.decoders is not None:
+                decode = target.decoders.get(record.kind)
+            if decode is None:
+                _skip(state, record, f"plugin {target.name!r} does not know this kind")
+                continue
+            try:
+                data = decode(record.data)
+            except (ValueError, RecursionError) as error:
+                _skip(state, record, f"plugin {target.name!r} cannot read it: {error}")
+                continue
+            self._reduce(state, target, record.seq, record.kind, data)
+
+    def _continue(self, state: TaskState, seq: int) -> None:
+        for reducer in self.reducers:
+            try:
+                state.states[reducer.name] = reducer.continued(state.states[reducer.name])
+            except Exception as error:
+                state.broken[reducer.name] = Problem(seq=seq, why=f"continue_state: {_told(error)}")
+
+    def _reduce(self, state: TaskState, target: _Target, seq: int, kind: str, data: Any) -> None:
+        if target.name in state.broken:
+            return
+        try:
+            state.states[target.name] = target.reduce(state.states[target.name], kind, data)
+        except Exception as error:
+            state.broken[target.name] = Problem(seq=seq, why=f"reduce of {kind}: {_told(error)}")
+
+
+_untyped = msgspec.json.Decoder().decode
+_FOR_PLUGINS = frozenset({"erased", "task_created"})
+
+
+def _set_aside(state: TaskState, record: Envelope) -> None:
+    """Note a core record that this version cannot use."""
+    if record.kind == UNREADABLE:
+        state.corrupt = state.corrupt or Problem(seq=record.seq, why=str(_untyped(record.data)))
+    else:
+        state.newer = state.newer or Problem(seq=record.seq, why=f"core kind {record.kind!r} is newer")
+
+
+def _told(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+def _skip(state: TaskState, record: Envelope, why: str) -> None:
+    name = f"{record.extension}.{record.kind}"
+    was = state.skipped.get(name) or Skipped(count=0, first=record.seq, why=why)
+    state.skipped[name] = Skipped(count=was.count + 1, first=was.first, why=was.why)

@@ -1,0 +1,108 @@
+"""Inbox items: what others post to a task, before the runner records it.
+
+An item has a kind (`ITEMS`), a payload and sometimes a message. Its body is JSON of two levels like a record,
+so that a kind of a later version can still be carried and shown.
+"""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import Raw, Struct
+
+from noeta.core.codec import ABSENT, Body
+from noeta.core.messages import Message, encode_message, user
+from noeta.core.records import Answer, ChildEnded
+
+
+class Entry(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Inbox item ``entry``: a plugin's own record, made by whoever consumes it."""
+
+    extension: str
+    kind: str
+    data: Raw = Raw(b"null")
+
+
+class Interrupt(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Inbox item ``interrupt``: stop the turn that began at seq `turn`, and no other."""
+
+    turn: int
+    by: str = ""
+
+
+class Cancel(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Inbox item ``cancel``: stop, then end the task."""
+
+    by: str = ""
+    reason: str = ""
+
+
+class Erase(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Inbox item ``erase``: take these messages out."""
+
+    seqs: list[int]
+    by: str = ""
+
+
+class TimerFired(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Inbox item ``timer``: the timer set at seq `gen` is due."""
+
+    name: str
+    gen: int
+
+
+ITEMS: dict[str, type[Struct] | None] = {
+    "message": None,
+    "entry": Entry,
+    "answer": Answer,
+    "interrupt": Interrupt,
+    "cancel": Cancel,
+    "erase": Erase,
+    "child_ended": ChildEnded,
+    "timer": TimerFired,
+}
+"""The kinds of inbox items and the type of each one's `data`."""
+
+
+class Post(Struct, frozen=True, kw_only=True):
+    """One item on its way into the inbox of `task`.
+
+    `key` is the dedupe key: for the life of the task, a second post with it is refused. `kind` is one of
+    `ITEMS`; `body` is what `encode_body` made.
+    """
+
+    task: str
+    key: str
+    kind: str
+    body: bytes
+
+
+_encode = msgspec.json.Encoder().encode
+_body = msgspec.json.Decoder(Body)
+
+
+def encode_body(data: object = None, message: Message | None = None) -> bytes:
+    """The body of an item with this payload (a struct of `ITEMS`, or None) and this message."""
+    return _encode(
+        Body(
+            data=ABSENT if data is None else Raw(_encode(data)),
+            message=ABSENT if message is None else Raw(encode_message(message)),
+        )
+    )
+
+
+def decode_body(body: bytes) -> Body:
+    """The payload and message in `body`; raises `msgspec.DecodeError` for bytes that `encode_body` did not
+    make.
+    """
+    return _body.decode(body)
+
+
+def timer_post(task: str, name: str, gen: int, text: str) -> Post:
+    """The post that a store makes, in the same commit, when it fires the timer `name` set at seq `gen`."""
+    message = user(text) if text else None
+    return Post(
+        task=task,
+        key=f"timer:{name}:{gen}",
+        kind="timer",
+        body=encode_body(TimerFired(name=name, gen=gen), message),
+    )

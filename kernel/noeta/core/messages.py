@@ -1,0 +1,237 @@
+"""Messages, their blocks, and token usage: what a model reads and writes, in no vendor's terms.
+
+Vendors invent words, so roles, origins and media types are plain text, and a block that this version does not
+know is kept as it came (`Unknown`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec import Raw, Struct
+
+
+class Text(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type", tag="text"):
+    """Plain text."""
+
+    text: str
+
+
+class Image(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type", tag="image"):
+    """An image, by the sha-256 (hex) of its bytes in the store's blobs.
+
+    `data` carries the bytes from where the image enters to where it is recorded, and is empty in a log.
+    """
+
+    media_type: str
+    blob: str = ""
+    data: bytes = b""
+
+
+class ToolUse(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type", tag="tool_use"):
+    """One call the model asks for.
+
+    `id` is the kernel's own, unique in the task for ever; `provider_id` is what the vendor called it.
+    """
+
+    id: str
+    name: str
+    input: dict[str, Any]
+    provider_id: str = ""
+
+
+class ToolReference(
+    Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type", tag="tool_reference"
+):
+    """The name of a deferred tool that a result makes known to the model."""
+
+    name: str
+
+
+class Thinking(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type", tag="thinking"):
+    """What the model thought.
+
+    `signature` and `redacted` go back to the vendor as they came, byte for byte.
+    """
+
+    text: str = ""
+    signature: str = ""
+    redacted: str = ""
+
+
+class Unknown(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type", tag="unknown"):
+    """A block of another version or of one vendor: its type and its JSON, kept as they came."""
+
+    of: str
+    raw: Raw
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Unknown) and (self.of, bytes(self.raw)) == (other.of, bytes(other.raw))
+
+    def __hash__(self) -> int:
+        return hash((self.of, bytes(self.raw)))
+
+
+class ToolResult(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type", tag="tool_result"):
+    """The result of the call `call` (a `ToolUse.id`).
+
+    With `block_list` it is sent as a list even when it is text.
+    """
+
+    call: str
+    content: list[Text | Image | ToolReference | Unknown]
+    is_error: bool = False
+    block_list: bool = False
+
+
+Block = Text | Image | ToolUse | ToolResult | Thinking | ToolReference | Unknown
+
+
+class Message(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One message of a conversation.
+
+    `role` is ``user``, ``assistant`` or ``system``. `origin` says who put it there when neither the person
+    nor the model did (``system``, ``memory``). `about` is the seq of the message that this one belongs to,
+    such as the file a person's message names: both are erased together.
+    """
+
+    role: str
+    content: list[Block]
+    origin: str = ""
+    about: int | None = None
+
+    @property
+    def text(self) -> str:
+        """The text blocks, joined."""
+        return "".join(block.text for block in self.content if isinstance(block, Text))
+
+    @property
+    def calls(self) -> list[ToolUse]:
+        """The calls this message asks for, in order."""
+        return [block for block in self.content if isinstance(block, ToolUse)]
+
+    @property
+    def images(self) -> list[Image]:
+        """The images, those inside tool results too."""
+        inner = [block.content if isinstance(block, ToolResult) else [block] for block in self.content]
+        return [block for blocks in inner for block in blocks if isinstance(block, Image)]
+
+
+class Usage(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Tokens of one model call, or of many added up.
+
+    The three kinds of input do not overlap; `reasoning` is a part of `output`.
+    """
+
+    uncached: int = 0
+    cache_read: int = 0
+    cache_write: int = 0
+    output: int = 0
+    reasoning: int = 0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            uncached=self.uncached + other.uncached,
+            cache_read=self.cache_read + other.cache_read,
+            cache_write=self.cache_write + other.cache_write,
+            output=self.output + other.output,
+            reasoning=self.reasoning + other.reasoning,
+        )
+
+    @property
+    def input(self) -> int:
+        """All input tokens, cached or not."""
+        return self.uncached + self.cache_read + self.cache_write
+
+
+def user(text: str) -> Message:
+    """A person's message of one text."""
+    return Message(role="user", content=[Text(text=text)])
+
+
+class _Loose(Struct):
+    """A message whose blocks are not looked at yet."""
+
+    role: str = "user"
+    content: list[Raw] = []
+    origin: str = ""
+    about: int | None = None
+
+
+class _LooseResult(Struct):
+    call: str
+    content: list[Raw]
+    is_error: bool = False
+    block_list: bool = False
+
+
+class _Type(Struct):
+    type: str = ""
+
+
+_encode = msgspec.json.Encoder().encode
+_message = msgspec.json.Decoder(Message)
+_loose = msgspec.json.Decoder(_Loose)
+_loose_result = msgspec.json.Decoder(_LooseResult)
+_type = msgspec.json.Decoder(_Type)
+_block: msgspec.json.Decoder[Block] = msgspec.json.Decoder(Block)
+
+
+def encode_message(message: Message) -> bytes:
+    """The JSON of a message, as a record keeps it."""
+    return _encode(message)
+
+
+def decode_message(data: bytes) -> Message:
+    """The message in `data`. Total: what cannot be read is an `Unknown` block, the rest is there.
+
+    A block is `Unknown` when its type is from a later version or its fields do not fit; a whole message that
+    is no message becomes one `Unknown` block of type ``""``.
+    """
+    try:
+        return _message.decode(data)
+    except Exception:
+        pass
+    try:
+        loose = _loose.decode(data)
+    except Exception:
+        return Message(role="user", content=[Unknown(of="", raw=_kept(data))])
+    content = [_decode_block(raw) for raw in loose.content]
+    return Message(role=loose.role, content=content, origin=loose.origin, about=loose.about)
+
+
+def _decode_block(raw: Raw) -> Block:
+    try:
+        return _block.decode(raw)
+    except Exception:
+        pass
+    try:
+        of = _type.decode(raw).type
+        if of == "tool_result":
+            result = _loose_result.decode(raw)
+            return ToolResult(
+                call=result.call,
+                content=[_decode_inner(inner) for inner in result.content],
+                is_error=result.is_error,
+                block_list=result.block_list,
+            )
+    except Exception:
+        of = ""
+    return Unknown(of=of, raw=_kept(bytes(raw)))
+
+
+def _decode_inner(raw: Raw) -> Text | Image | ToolReference | Unknown:
+    block = _decode_block(raw)
+    if isinstance(block, ToolUse | ToolResult | Thinking):
+        return Unknown(of=_type.decode(raw).type, raw=_kept(bytes(raw)))
+    return block
+
+
+def _kept(data: bytes) -> Raw:
+    """`data` as JSON that can be written again: itself, or a text of it when it is no JSON."""
+    try:
+        msgspec.json.decode(data)
+    except (ValueError, RecursionError):
+        return Raw(_encode(data.decode(errors="replace")))
+    return Raw(data)

@@ -1,0 +1,245 @@
+"""Snapshots: a cache of a fold, so that a long task is picked up without folding its whole log.
+
+A snapshot repeats no message. It has one part for the kernel (its scalars, and the conversation as runs of
+seqs) and one part a plugin. Each part names the code that made it; a part of other code is ignored, and that
+plugin alone is folded again. Deleting every snapshot changes nothing but time.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from noeta.core.codec import DECODERS, CompactedParts, Envelope, Line, decode, with_body
+from noeta.core.conversation import Conversation, Item, Run
+from noeta.core.fold import Folder, Reducer
+from noeta.core.log import SnapshotPart, Store, history
+from noeta.core.records import CORE, ERASED_KIND
+from noeta.core.state import Core, TaskState
+
+CORE_FINGERPRINT = "1"
+"""Changes with every change of what the kernel's part holds or means."""
+MIN_RECORDS = 200
+SHARE = 0.1
+"""Snapshots may cost this share of the bytes of the log."""
+READ_ACROSS = 1_000
+"""Runs this many records apart or less are read in one go."""
+
+
+class _CorePart(Struct, frozen=True, kw_only=True):
+    """The kernel's part.
+
+    `slices` says which part of each plugin, by seq, is the plugin's state at this seq.
+    """
+
+    scalars: Core
+    runs: list[Run]
+    tail: list[tuple[int, int]]
+    placed: list[int]
+    last_seq: int
+    slices: dict[str, int]
+
+
+_encode = msgspec.json.Encoder().encode
+_core_part = msgspec.json.Decoder(_CorePart).decode
+
+
+async def whole(store: Store, lines: Iterable[Line]) -> list[Envelope]:
+    """The envelopes of `lines`, with the data and messages that lie in blobs put back."""
+    found = []
+    for line in lines:
+        envelope = decode(line)
+        if envelope.blob:
+            envelope = with_body(envelope, await store.read_blob(envelope.blob) or b"")
+        found.append(envelope)
+    return found
+
+
+class Snapshots:
+    """Loads the state of one task, and takes its snapshots while its log grows."""
+
+    def __init__(self, store: Store, task: str, folder: Folder) -> None:
+        self._store, self._task, self._folder = store, task, folder
+        # For each plugin: the state whose slice is stored, and the seq of that slice.
+        self._slices: dict[str, tuple[Any, int]] = {}
+        self._cost = self._records = self._bytes = 0
+
+    async def load(self) -> TaskState:
+        """The state after the task's last record: from the snapshot and the log behind it, else from the log."""
+        state = await self._restored() or self._folder.start()
+        async for lines in history(self._store, self._task, state.seq):
+            self.grown(lines)
+            for envelope in await whole(self._store, lines):
+                self._folder.apply(state, envelope)
+        return state
+
+    def grown(self, lines: Iterable[Line]) -> None:
+        """Count lines that were appended."""
+        for line in lines:
+            self._records += 1
+            self._bytes += len(line.data)
+
+    @property
+    def due(self) -> bool:
+        """Whether the log has grown enough to pay for a snapshot as large as the last one."""
+        return self._records >= MIN_RECORDS and self._cost <= SHARE * self._bytes
+
+    def take(self, state: TaskState) -> list[SnapshotPart]:
+        """The parts that changed since the last snapshot, for `Store.append`."""
+        parts = []
+        for reducer in self._folder.reducers:
+            value = state.states[reducer.name]
+            known = self._slices.pop(reducer.name, None)
+            if reducer.name in state.broken:
+                continue
+            if known is None or known[0] is not value:
+                data = encode_slice(reducer, value)
+                if data is None:
+                    continue
+                part = SnapshotPart(
+                    name=reducer.name, fingerprint=reducer.fingerprint, seq=state.seq, data=data
+                )
+                parts.append(part)
+                known = (value, state.seq)
+            self._slices[reducer.name] = known
+        conversation = state.conversation
+        core = _CorePart(
+            scalars=Core(**{name: getattr(state, name) for name in Core.__struct_fields__}),
+            runs=conversation.runs,
+            tail=[(item.seq, item.part) for item in conversation.tail],
+            placed=list(conversation.placed),
+            last_seq=conversation.last_seq,
+            slices={name: seq for name, (_, seq) in self._slices.items()},
+        )
+        parts.append(SnapshotPart(name=CORE, fingerprint=CORE_FINGERPRINT, seq=state.seq, data=_encode(core)))
+        self._cost = sum(len(part.data) for part in parts)
+        self._records = self._bytes = 0
+        return parts
+
+    async def _restored(self) -> TaskState | None:
+        parts = {part.name: part for part in await self._store.snapshot(self._task)}
+        core = parts.get(CORE)
+        if core is None or core.fingerprint != CORE_FINGERPRINT:
+            return None
+        try:
+            kept = _core_part(core.data)
+        except ValueError:
+            return None
+        conversation = await self._conversation(kept)
+        if conversation is None:
+            return None
+        state = TaskState(**{name: getattr(kept.scalars, name) for name in Core.__struct_fields__})
+        state.conversation = conversation
+        for reducer in self._folder.reducers:
+            part = parts.get(reducer.name)
+            fresh = (kept.slices.get(reducer.name), reducer.fingerprint)
+            if (
+                part is None
+                or (part.seq, part.fingerprint) != fresh
+                or not (value := _decoded(reducer, part.data))
+            ):
+                await self._refold(state, reducer)
+            else:
+                state.states[reducer.name] = value[0]
+                self._slices[reducer.name] = (value[0], part.seq)
+        self._cost = len(core.data)
+        return state
+
+    async def _refold(self, state: TaskState, reducer: Reducer) -> None:
+        """Fold one plugin's records up to where `state` is, and put what comes of it into `state`."""
+        folder = Folder([reducer], partial=True)
+        slice_ = folder.start()
+        if reducer.reduce is not None:
+            names = [reducer.name, *reducer.folds, ERASED_KIND, f"{CORE}.task_created"]
+            async for lines in history(self._store, self._task, through=state.seq, only=names):
+                for envelope in await whole(self._store, lines):
+                    folder.apply(slice_, envelope)
+        state.states[reducer.name] = slice_.states[reducer.name]
+        state.broken.update(slice_.broken)
+        mine = f"{reducer.name}."
+        state.skipped = {k: v for k, v in state.skipped.items() if not k.startswith(mine)}
+        state.skipped.update((k, v) for k, v in slice_.skipped.items() if k.startswith(mine))
+
+    async def _conversation(self, kept: _CorePart) -> Conversation | None:
+        """The conversation that `kept` describes, or None when the log does not hold it."""
+        messages: dict[int, bytes] = {}
+        made: dict[int, list[bytes]] = {}
+        wanted = [(run.first, run.first if run.part else run.last) for run in kept.runs]
+        for first, last in _joined([*wanted, *((seq, seq) for seq, _ in kept.tail)]):
+            async for lines in history(self._store, self._task, first - 1, through=last):
+                for envelope in await whole(self._store, lines):
+                    if envelope.message:
+                        messages[envelope.seq] = bytes(envelope.message)
+                    elif (envelope.extension, envelope.kind) == (CORE, "compacted"):
+                        parts: CompactedParts = DECODERS["compacted"].decode(envelope.data)
+                        made[envelope.seq] = [
+                            bytes(raw) for raw in (*parts.lead, *parts.summary, *parts.after)
+                        ]
+        seqs = list(messages)
+        settled: list[Item] = []
+        try:
+            for run in kept.runs:
+                if run.part:
+                    for part in range(run.part, run.last + 1):
+                        settled.append(Item(run.first, made[run.first][part - 1], -1, part))
+                    continue
+                before = -1
+                for seq in seqs[bisect_left(seqs, run.first) : bisect_right(seqs, run.last)]:
+                    settled.append(Item(seq, messages[seq], before))
+                    before = seq
+                if before != run.last:
+                    return None
+            tail = [
+                Item(seq, made[seq][part - 1] if part else messages[seq], -1, part) for seq, part in kept.tail
+            ]
+        except (KeyError, IndexError):
+            return None
+        return Conversation.restored(settled, tail, kept.placed, kept.last_seq)
+
+
+def _joined(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """`spans` in order, those that meet or nearly meet joined."""
+    joined: list[tuple[int, int]] = []
+    for first, last in sorted(spans):
+        if joined and first <= joined[-1][1] + READ_ACROSS:
+            joined[-1] = (joined[-1][0], max(joined[-1][1], last))
+        else:
+            joined.append((first, last))
+    return joined
+
+
+def encode_slice(reducer: Reducer, value: object) -> bytes | None:
+    """The JSON of a plugin's state, or None when it would not come back as it was.
+
+    Without a declared type of the state (`Reducer.state`), only builtins come back: not a tuple, not a set.
+    """
+    try:
+        data = _encode(value)
+    except Exception:
+        return None
+    back = _decoded(reducer, data)
+    return data if back is not None and _same(back[0], value) else None
+
+
+def _decoded(reducer: Reducer, data: bytes) -> tuple[Any] | None:
+    try:
+        return (msgspec.json.decode(data, type=Any if reducer.state is None else reducer.state),)
+    except Exception:
+        return None
+
+
+def _same(a: Any, b: Any) -> bool:
+    """Equal, and of equal types all the way down."""
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, dict):
+        return list(a) == list(b) and all(_same(a[key], b[key]) for key in a)
+    if isinstance(a, list | tuple):
+        return len(a) == len(b) and all(map(_same, a, b))
+    if isinstance(a, Struct):
+        return all(_same(getattr(a, name), getattr(b, name)) for name in a.__struct_fields__)
+    return bool(a == b)

@@ -1,0 +1,1 @@
+"""Conformance checks and doubles for those who write plugins and ports. Needs no test runner."""

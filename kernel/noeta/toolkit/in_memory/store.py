@@ -1,0 +1,415 @@
+"""The store of one process: everything in dictionaries, nothing on disk.
+
+For tests, for tools that need no durability, and as the shortest complete reading of the store port. It
+belongs to one event loop. No method waits between looking and writing, so each is atomic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Collection, Sequence
+from contextlib import asynccontextmanager
+from typing import Literal
+
+import anyio
+import anyio.lowlevel
+
+from noeta.core.codec import Blob, Line, decode
+from noeta.core.errors import Conflict, Duplicate, Fenced, TaskOver, UnknownTask
+from noeta.core.items import Post, timer_post
+from noeta.core.log import (
+    Appended,
+    Claim,
+    InboxItem,
+    NewTask,
+    SnapshotPart,
+    Status,
+    Store,
+    TaskRow,
+    Timer,
+)
+from noeta.core.ports import Clock, Ids
+from noeta.toolkit.in_memory.rows import Blobs, Signal, TaskData
+from noeta.toolkit.system import RandomIds, SystemClock
+
+
+class InMemoryStore(Store):
+    """A `Store` without durability. `clock` and `ids` are the machine's when not given."""
+
+    def __init__(self, clock: Clock | None = None, ids: Ids | None = None) -> None:
+        self._clock: Clock = clock or SystemClock()
+        self._ids: Ids = ids or RandomIds()
+        self._tasks: dict[str, TaskData] = {}
+        self._children: dict[tuple[str, str], str] = {}
+        self._blobs = Blobs()
+        # The tasks that have a timer or a retry to wait for.
+        self._timed: dict[str, None] = {}
+        # Unclaimed tasks that need a worker, those that wait longest first.
+        self._wanting: dict[str, None] = {}
+        self._held: dict[str, dict[str, None]] = {}
+        self._leases: dict[str, float] = {}
+        self._watches: dict[str | None, set[Signal]] = {}
+
+    async def create(self, new: NewTask) -> None:
+        await anyio.lowlevel.checkpoint()
+        self._check_new(new)
+        if self._existing(new) is not None:
+            raise Duplicate(f"there is a task {new.task!r} already", reason="task")
+        self._create(new)
+
+    async def append(
+        self,
+        claim: Claim,
+        expected_seq: int,
+        append_id: bytes,
+        lines: Sequence[Line] = (),
+        *,
+        blobs: Sequence[Blob] = (),
+        consume: Sequence[int] = (),
+        posts: Sequence[Post] = (),
+        spawn: Sequence[NewTask] = (),
+        set_timers: Sequence[Timer] = (),
+        clear_timers: Collection[str] = (),
+        status: Literal["running", "waiting", "ended"] = "running",
+        reason: str = "",
+        retry_at: float | None = None,
+        release: bool = False,
+        progress: bool = False,
+        version: int = 1,
+        snapshot: Sequence[SnapshotPart] = (),
+    ) -> Appended:
+        await anyio.lowlevel.checkpoint()
+        row = self._row(claim.task)
+        if append_id == row.last_append:
+            return Appended(last_seq=row.last_seq)
+        self._check_claim(row, claim)
+        if row.last_seq != expected_seq:
+            raise Conflict(
+                f"the log of {claim.task!r} is at seq {row.last_seq}, not {expected_seq}", reason="seq"
+            )
+        if [line.seq for line in lines] != list(range(expected_seq + 1, expected_seq + 1 + len(lines))):
+            raise Conflict(f"the lines do not follow seq {expected_seq} without a gap", reason="gap")
+        if list(consume) != list(row.inbox)[: len(consume)]:
+            raise Conflict("the inbox rows to consume are not the oldest ones left", reason="consume")
+        if status != "running" and len(row.inbox) > len(consume):
+            raise Conflict(f"the inbox of {claim.task!r} holds more items", reason="inbox")
+        for new in spawn:
+            self._check_new(new)
+
+        row.last_append = append_id
+        row.lines += lines
+        row.version = max(row.version, version)
+        for n in consume:
+            del row.inbox[n]
+        self._blobs.hold(row.new.task, blobs)
+        row.timers.update({timer.name: timer for timer in set_timers})
+        for name in clear_timers:
+            row.timers.pop(name, None)
+        if row.status != "ended":
+            row.status, row.reason, row.retry_at = status, reason, retry_at
+        if row.status == "ended":
+            row.timers.clear()
+        if progress:
+            row.attempts = 0
+        row.parts.update({part.name: part for part in snapshot})
+        if release:
+            self._release(row)
+        existing = [there for new in spawn if (there := self._existing(new)) is not None]
+        for new in spawn:
+            if self._existing(new) is None:
+                self._create(new)
+        undelivered = [post for post in posts if not self._delivered(post)]
+        self._changed(row)
+        return Appended(last_seq=row.last_seq, undelivered=undelivered, existing=existing)
+
+    async def post(self, post: Post) -> None:
+        await anyio.lowlevel.checkpoint()
+        row = self._row(post.task)
+        if post.key in row.keys:
+            raise Duplicate(f"task {post.task!r} has had a post with key {post.key!r}", reason="key")
+        if not self._delivered(post):
+            raise TaskOver(post.task)
+
+    async def inbox(self, task: str, limit: int = 100) -> list[InboxItem]:
+        await anyio.lowlevel.checkpoint()
+        return list(self._row(task).inbox.values())[:limit]
+
+    async def claim(
+        self,
+        worker: str,
+        *,
+        lease: float = 30.0,
+        limit: int = 1,
+        queues: Collection[str] | None = None,
+        agents: Collection[str] | None = None,
+        task: str | None = None,
+        version: int = 1,
+    ) -> list[Claim]:
+        await anyio.lowlevel.checkpoint()
+        now = self._clock.monotonic()
+        if self._leases.get(worker, now) < now:
+            raise Fenced(f"the lease of worker {worker!r} ran out", reason="lease")
+        lost = [
+            name for owner, end in self._leases.items() if end < now for name in self._held.get(owner, ())
+        ]
+        claims: list[Claim] = []
+        for name in [*self._wanting, *lost]:
+            row = self._tasks[name]
+            if len(claims) == limit:
+                break
+            fits = (
+                (task is None or name == task)
+                and (queues is None or row.new.queue in queues)
+                and (agents is None or row.new.agent in agents)
+                and row.version <= version
+            )
+            if fits:
+                claims.append(self._claim(row, worker))
+        if claims:
+            self._leases[worker] = now + lease
+        return claims
+
+    async def renew(self, worker: str, lease: float = 30.0) -> bool:
+        await anyio.lowlevel.checkpoint()
+        now = self._clock.monotonic()
+        if worker not in self._leases:
+            return True
+        if self._leases[worker] < now:
+            return False
+        self._leases[worker] = now + lease
+        return True
+
+    async def release(self, claim: Claim) -> None:
+        await anyio.lowlevel.checkpoint()
+        row = self._tasks.get(claim.task)
+        if row is not None and (row.fence, row.token) == (claim.fence, claim.token):
+            self._release(row)
+            self._changed(row)
+
+    async def read(
+        self,
+        task: str,
+        after: int = 0,
+        *,
+        through: int | None = None,
+        limit: int | None = None,
+        only: Collection[str] | None = None,
+    ) -> list[Line]:
+        await anyio.lowlevel.checkpoint()
+        row = self._row(task)
+        start = max(after - row.new.through, 0)
+        end = None if through is None else max(through - row.new.through, 0)
+        lines = row.lines[start:end]
+        if only is not None:
+            lines = [line for line in lines if _names(line) & set(only)]
+        return lines[:limit]
+
+    async def read_blob(self, sha256: str) -> bytes | None:
+        await anyio.lowlevel.checkpoint()
+        return self._blobs.read(sha256)
+
+    async def snapshot(self, task: str) -> list[SnapshotPart]:
+        await anyio.lowlevel.checkpoint()
+        return list(self._row(task).parts.values())
+
+    async def fire_timers(self, limit: int = 100) -> int:
+        await anyio.lowlevel.checkpoint()
+        due = [wake for wake in self._wakes() if wake[0] <= self._clock.now()][:limit]
+        for _, row, timer in due:
+            if timer is None:
+                row.status, row.retry_at = "ready", None
+            else:
+                del row.timers[timer.name]
+                self._deliver(row, timer_post(row.new.task, timer.name, timer.gen, timer.text))
+            self._changed(row)
+        return len(due)
+
+    async def next_wake(self) -> float | None:
+        await anyio.lowlevel.checkpoint()
+        return next((at for at, _, _ in self._wakes()), None)
+
+    async def task(self, task: str) -> TaskRow:
+        await anyio.lowlevel.checkpoint()
+        return self._row(task).row()
+
+    async def tasks(
+        self,
+        *,
+        status: Status | None = None,
+        agent: str | None = None,
+        parent: str | None = None,
+        root: str | None = None,
+        base: str | None = None,
+        after: TaskRow | None = None,
+        limit: int = 100,
+    ) -> list[TaskRow]:
+        await anyio.lowlevel.checkpoint()
+        wanted = {"status": status, "agent": agent, "parent": parent, "root": root, "base": base}
+        wanted = {name: value for name, value in wanted.items() if value is not None}
+        rows = sorted((row.row() for row in self._tasks.values()), key=_age)
+        return [
+            row
+            for row in rows
+            if all(getattr(row, name) == value for name, value in wanted.items())
+            and (after is None or _age(row) > _age(after))
+        ][:limit]
+
+    async def timers(self, task: str) -> list[Timer]:
+        await anyio.lowlevel.checkpoint()
+        return sorted(self._row(task).timers.values(), key=lambda timer: timer.name)
+
+    async def purge(self, claim: Claim, stones: Sequence[Line], blobs: Collection[str]) -> None:
+        await anyio.lowlevel.checkpoint()
+        row = self._row(claim.task)
+        self._check_claim(row, claim)
+        for stone in stones:
+            if not row.new.through < stone.seq <= row.last_seq:
+                raise Conflict(f"the log of {claim.task!r} has no seq {stone.seq} of its own", reason="seq")
+        for stone in stones:
+            row.lines[stone.seq - row.new.through - 1] = stone
+        row.parts.clear()
+        self._blobs.let_go(claim.task, blobs)
+
+    async def sweep(self, ended_before: float, limit: int = 100) -> list[str]:
+        await anyio.lowlevel.checkpoint()
+        trees: dict[str, list[TaskData]] = {}
+        for row in self._tasks.values():
+            trees.setdefault(row.new.root, []).append(row)
+        bases = [(row.new.base, row.new.root) for row in self._tasks.values() if row.new.base]
+        gone: list[str] = []
+        for root, rows in trees.items():
+            over = all(row.status == "ended" and row.updated_at < ended_before for row in rows)
+            continued = any(base in {row.new.task for row in rows} and by != root for base, by in bases)
+            if over and not continued and limit > 0:
+                limit -= 1
+                gone += [row.new.task for row in rows]
+        for name in gone:
+            row = self._tasks.pop(name)
+            self._release(row)
+            self._wanting.pop(name, None)
+            self._timed.pop(name, None)
+            self._children.pop((row.new.parent, row.new.key), None)
+            self._blobs.let_go(name)
+        return gone
+
+    @asynccontextmanager
+    async def watch(self, task: str | None = None) -> AsyncIterator[Signal]:
+        watch = Signal()
+        self._watches.setdefault(task, set()).add(watch)
+        try:
+            yield watch
+        finally:
+            self._watches[task].discard(watch)
+            if not self._watches[task]:
+                del self._watches[task]
+
+    async def aclose(self) -> None:
+        await anyio.lowlevel.checkpoint()
+
+    def _row(self, task: str) -> TaskData:
+        row = self._tasks.get(task)
+        if row is None:
+            raise UnknownTask(task)
+        return row
+
+    def _check_claim(self, row: TaskData, claim: Claim) -> None:
+        if (row.fence, row.token) != (claim.fence, claim.token):
+            raise Fenced(f"task {claim.task!r} was claimed again or given up", reason="claim")
+
+    def _check_new(self, new: NewTask) -> None:
+        for other in (new.base, new.parent):
+            if other:
+                self._row(other)
+
+    def _existing(self, new: NewTask) -> str | None:
+        """The id of the task that `new` would double."""
+        if new.task in self._tasks:
+            return new.task
+        return self._children.get((new.parent, new.key)) if new.key else None
+
+    def _create(self, new: NewTask) -> None:
+        row = TaskData(new, self._clock.now())
+        self._tasks[new.task] = row
+        if new.key:
+            self._children[(new.parent, new.key)] = new.task
+        row.lines += new.lines
+        self._blobs.hold(new.task, new.blobs)
+        for post in new.posts:
+            self._delivered(post)
+        self._changed(row)
+
+    def _delivered(self, post: Post) -> bool:
+        """Put `post` where it belongs; False when it cannot get there. A key seen before is passed over."""
+        row = self._tasks.get(post.task)
+        if row is None or (row.status == "ended" and post.kind != "erase"):
+            return False
+        if post.key not in row.keys:
+            self._deliver(row, post)
+        return True
+
+    def _deliver(self, row: TaskData, post: Post) -> None:
+        row.keys.add(post.key)
+        n = len(row.keys)
+        row.inbox[n] = InboxItem(n=n, key=post.key, kind=post.kind, body=post.body)
+        if row.status == "waiting":
+            row.status, row.retry_at = "ready", None
+        self._changed(row)
+
+    def _claim(self, row: TaskData, worker: str) -> Claim:
+        unreleased = row.token is not None
+        if unreleased:
+            del self._held[row.worker][row.new.task]
+        row.fence += 1
+        row.attempts += 1
+        row.token, row.worker = self._ids.token(), worker
+        if row.status == "ready":
+            row.status = "running"
+        self._held.setdefault(worker, {})[row.new.task] = None
+        self._changed(row)
+        return Claim(
+            task=row.new.task,
+            fence=row.fence,
+            token=row.token,
+            worker=worker,
+            attempts=row.attempts,
+            unreleased=unreleased,
+        )
+
+    def _release(self, row: TaskData) -> None:
+        if row.token is None:
+            return
+        held = self._held[row.worker]
+        del held[row.new.task]
+        if not held:
+            del self._held[row.worker], self._leases[row.worker]
+        row.token, row.worker = None, ""
+        if row.status == "running" or (row.status == "waiting" and row.inbox):
+            row.status, row.reason = "ready", ""
+
+    def _wakes(self) -> list[tuple[float, TaskData, Timer | None]]:
+        """Everything that wakes a waiting task, earliest first."""
+        timed = [self._tasks[name] for name in self._timed]
+        wakes = [(at, row, timer) for row in timed for at, timer in row.due_at()]
+        return sorted(wakes, key=lambda wake: wake[0])
+
+    def _changed(self, row: TaskData) -> None:
+        """Note that a task moved, and tell those who watch it."""
+        row.updated_at = self._clock.now()
+        name = row.new.task
+        wants = row.token is None and (row.status == "ready" or (row.status == "ended" and bool(row.inbox)))
+        for member, where in ((wants, self._wanting), (row.timers or row.retry_at is not None, self._timed)):
+            if member:
+                where.setdefault(name)
+            else:
+                where.pop(name, None)
+        for watch in (*self._watches.get(name, ()), *self._watches.get(None, ())):
+            watch.mark()
+
+
+def _names(line: Line) -> set[str]:
+    """The names that `Store.read` may select a line by: its extension, and the extension with the kind."""
+    envelope = decode(line)
+    return {envelope.extension, f"{envelope.extension}.{envelope.kind}"}
+
+
+def _age(row: TaskRow) -> tuple[float, str]:
+    return row.created_at, row.task

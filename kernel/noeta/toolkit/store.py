@@ -1,0 +1,30 @@
+"""The store port, for those who write a store."""
+
+from noeta.core.codec import Blob as Blob
+from noeta.core.codec import Line as Line
+from noeta.core.errors import Conflict as Conflict
+from noeta.core.errors import Corrupt as Corrupt
+from noeta.core.errors import Duplicate as Duplicate
+from noeta.core.errors import Fenced as Fenced
+from noeta.core.errors import Full as Full
+from noeta.core.errors import ReadOnly as ReadOnly
+from noeta.core.errors import StoreError as StoreError
+from noeta.core.errors import TaskOver as TaskOver
+from noeta.core.errors import Unavailable as Unavailable
+from noeta.core.errors import UnknownTask as UnknownTask
+from noeta.core.items import Post as Post
+from noeta.core.items import timer_post as timer_post
+from noeta.core.log import Appended as Appended
+from noeta.core.log import Claim as Claim
+from noeta.core.log import InboxItem as InboxItem
+from noeta.core.log import NewTask as NewTask
+from noeta.core.log import SnapshotPart as SnapshotPart
+from noeta.core.log import Status as Status
+from noeta.core.log import Store as Store
+from noeta.core.log import TaskRow as TaskRow
+from noeta.core.log import Timer as Timer
+from noeta.core.log import Watch as Watch
+from noeta.core.log import history as history
+from noeta.core.log import tail as tail
+from noeta.core.ports import Clock as Clock
+from noeta.core.ports import Ids as Ids
