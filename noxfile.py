@@ -61,7 +61,8 @@ def lint(session: nox.Session) -> None:
 @nox.session
 def types(session: nox.Session) -> None:
     """Check the sources with mypy, and what users see with pyright."""
-    sync(session, "--group=types")
+    # The kit for property tests builds on hypothesis.
+    sync(session, "--group=types", "--group=test")
     session.run("mypy")
     for path in MEMBERS:
         session.run("mypy", str(path / "src"))

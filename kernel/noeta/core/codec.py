@@ -71,7 +71,7 @@ class Blob(NamedTuple):
 
 
 class Encoded(NamedTuple):
-    """A record ready to append: its line, the blobs the line refers to, and the whole envelope for the fold."""
+    """A record ready to append: its line, the blobs the line refers to, the whole envelope for the fold."""
 
     line: Line
     blobs: tuple[Blob, ...]

@@ -123,7 +123,7 @@ class Conversation(Sequence[Item]):
         # Runs of the first `_in_runs` settled items; they are brought up to date when asked for.
         self._runs: list[Run] = []
         self._in_runs = 0
-        self.last_seq = 0
+        self.last_seq: int = 0
 
     def copy(self) -> Conversation:
         """A conversation of the same items, in O(1)."""
@@ -245,5 +245,3 @@ class Conversation(Sequence[Item]):
         mine, theirs = (self._placed, self._settled), (other._placed, other._settled)
         # `before` and `last_seq` only tell neighbours apart, and a restored item does not know its own.
         return mine == theirs and [i.key for i in self] == [i.key for i in other]
-
-    __hash__ = None  # type: ignore[assignment]

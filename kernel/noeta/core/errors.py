@@ -6,6 +6,8 @@ way out. The seven store errors are the only ones a `Store` may let out, besides
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 
 class NoetaError(Exception):
     """The root of all errors of noeta."""
@@ -18,7 +20,8 @@ class NotStorable(NoetaError, ValueError):
     """
 
     def __init__(self, where: str, why: str) -> None:
-        self.where, self.why = where, why
+        self.where: str = where
+        self.why: str = why
         super().__init__(f"{where} cannot be stored: {why}.")
 
 
@@ -26,7 +29,7 @@ class UnknownTask(NoetaError):
     """No task has this id in the store asked."""
 
     def __init__(self, task: str) -> None:
-        self.task = task
+        self.task: str = task
         super().__init__(f"There is no task {task!r} in this store.")
 
 
@@ -34,7 +37,7 @@ class TaskOver(NoetaError):
     """The task has ended and takes no more messages; only an erasure is still accepted."""
 
     def __init__(self, task: str) -> None:
-        self.task = task
+        self.task: str = task
         super().__init__(
             f"Task {task!r} has ended and takes no more messages. Start a new task or fork this one."
         )
@@ -46,17 +49,18 @@ class StoreError(NoetaError):
     `reason` is one short word that a program can test, `detail` the sentence behind it.
     """
 
-    says = "The store failed"
+    says: ClassVar[str] = "The store failed"
 
     def __init__(self, detail: str, *, reason: str = "") -> None:
-        self.detail, self.reason = detail, reason
+        self.detail: str = detail
+        self.reason: str = reason
         super().__init__(f"{self.says}: {detail}")
 
 
 class Fenced(StoreError):
     """The claim was superseded or given up: another worker may own the task. Drop it; nothing was written."""
 
-    says = "The claim is no longer valid"
+    says: ClassVar[str] = "The claim is no longer valid"
 
 
 class Conflict(StoreError):
@@ -65,13 +69,13 @@ class Conflict(StoreError):
     Look again and retry; nothing was written.
     """
 
-    says = "The task moved meanwhile"
+    says: ClassVar[str] = "The task moved meanwhile"
 
 
 class Duplicate(StoreError):
     """A task with this id, or a post with this dedupe key, was accepted before. The first one stands."""
 
-    says = "Already accepted"
+    says: ClassVar[str] = "Already accepted"
 
 
 class Unavailable(StoreError):
@@ -81,19 +85,19 @@ class Unavailable(StoreError):
     spawn key is safe.
     """
 
-    says = "The store is unavailable"
+    says: ClassVar[str] = "The store is unavailable"
 
 
 class Full(StoreError):
     """There is no room for the write. Nothing was written; free space and retry."""
 
-    says = "The store is full"
+    says: ClassVar[str] = "The store is full"
 
 
 class ReadOnly(StoreError):
     """The store takes no writes. Nothing was written; reading still works."""
 
-    says = "The store is read-only"
+    says: ClassVar[str] = "The store is read-only"
 
 
 class Corrupt(StoreError):
@@ -102,4 +106,4 @@ class Corrupt(StoreError):
     Nothing was changed; copy the data aside before repairing.
     """
 
-    says = "The store is damaged"
+    says: ClassVar[str] = "The store is damaged"

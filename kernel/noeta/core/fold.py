@@ -71,7 +71,7 @@ class Folder:
     """
 
     def __init__(self, reducers: Sequence[Reducer], *, partial: bool = False) -> None:
-        self.reducers = tuple(reducers)
+        self.reducers: tuple[Reducer, ...] = tuple(reducers)
         self._partial = partial
         targets: dict[str, list[_Target]] = {}
         for reducer in reducers:

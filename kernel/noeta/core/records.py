@@ -60,7 +60,7 @@ class Fact(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class TaskCreated(Fact, frozen=True, kw_only=True, omit_defaults=True):
-    """The first record of a task: what it is, where its history comes from, and which plugins it began with."""
+    """The first record of a task: what it is, where its history comes from, which plugins it began with."""
 
     kind = "task_created"
     task: str
@@ -105,7 +105,7 @@ class ToolPart(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Edit(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Messages `start` to `end` of a request (end exclusive) were replaced by `messages` before it was sent."""
+    """Messages `start` to `end` (exclusive) of a request were replaced by `messages` before it was sent."""
 
     start: int
     end: int
@@ -114,7 +114,7 @@ class Edit(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ContextComposed(Fact, frozen=True, kw_only=True, omit_defaults=True):
-    """What a request is built from besides the conversation; None means unchanged since the last such record."""
+    """What a request is built from besides the conversation; None means unchanged since the last one."""
 
     kind = "context_composed"
     system: list[SystemPart] | None = None
@@ -178,7 +178,7 @@ class Opinion(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Gated(Fact, frozen=True, kw_only=True, omit_defaults=True):
-    """Every opinion about a call, in plugin order, and the index of the one that decided (None: nobody did)."""
+    """Every opinion about a call, in plugin order, and the index of the one that decided, if any did."""
 
     kind = "gated"
     call: str
@@ -217,7 +217,7 @@ class ToolParked(Fact, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A person's answer to the `park`-th question of a call: a verdict about it, or values for its questions."""
+    """A person's answer to the `park`-th question of a call: a verdict, or values for its questions."""
 
     call: str
     park: int

@@ -69,7 +69,7 @@ class Snapshots:
         self._cost = self._records = self._bytes = 0
 
     async def load(self) -> TaskState:
-        """The state after the task's last record: from the snapshot and the log behind it, else from the log."""
+        """The state after the task's last record, from a snapshot and the log behind it if possible."""
         state = await self._restored() or self._folder.start()
         async for lines in history(self._store, self._task, state.seq):
             self.grown(lines)
@@ -184,8 +184,10 @@ class Snapshots:
         try:
             for run in kept.runs:
                 if run.part:
-                    for part in range(run.part, run.last + 1):
-                        settled.append(Item(run.first, made[run.first][part - 1], -1, part))
+                    parts_of_run = range(run.part, run.last + 1)
+                    settled.extend(
+                        Item(run.first, made[run.first][part - 1], -1, part) for part in parts_of_run
+                    )
                     continue
                 before = -1
                 for seq in seqs[bisect_left(seqs, run.first) : bisect_right(seqs, run.last)]:
