@@ -1,4 +1,4 @@
-"""Logs that released versions wrote stay readable for ever, and a log of a later version loses nothing here."""
+"""Logs that released versions wrote stay readable for ever; a log of a later version loses nothing."""
 
 from __future__ import annotations
 

@@ -40,7 +40,9 @@ def parts(type_: Any) -> Iterator[type[Struct]]:
 
 
 def described(field: msgspec.structs.FieldInfo) -> str:
-    name = field.type.__name__ if isinstance(field.type, type) and not get_args(field.type) else str(field.type)
+    name = (
+        field.type.__name__ if isinstance(field.type, type) and not get_args(field.type) else str(field.type)
+    )
     name = re.sub(r"\b(noeta\.core\.\w+|typing|msgspec)\.", "", name)
     if field.default_factory is not msgspec.NODEFAULT:
         return f"{name} = {field.default_factory()!r}"
@@ -65,7 +67,9 @@ def written(value: dict[str, Any]) -> str:
 
 
 def test_the_stored_format_is_the_reviewed_one() -> None:
-    assert written(schema()) == SCHEMA.read_text(), "the stored format changed: is every old log still readable?"
+    assert written(schema()) == SCHEMA.read_text(), (
+        "the stored format changed: is every old log still readable?"
+    )
 
 
 def test_every_stored_struct_omits_defaults_and_accepts_unknown_fields() -> None:
