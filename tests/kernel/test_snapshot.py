@@ -1,0 +1,273 @@
+"""A snapshot is a cache: with it, without it, or with a broken one, the state is the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from noeta.core.codec import Line, decode
+from noeta.core.fold import Folder, Reducer, fold
+from noeta.core.items import Post
+from noeta.core.log import NewTask, SnapshotPart
+from noeta.core.messages import user
+from noeta.core.records import Compacted, Erased, Received, TaskCreated
+from noeta.core.snapshot import MIN_RECORDS, SHARE, Snapshots, encode_slice
+from noeta.core.state import TaskState
+from noeta.testing.logs import logs
+from noeta.toolkit.in_memory import InMemoryStore
+
+
+class CountingStore(InMemoryStore):
+    """Remembers which reads were asked of it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reads: list[tuple[int, int | None, tuple[str, ...]]] = []
+
+    async def read(self, task: str, after: int = 0, **options: Any) -> list[Line]:
+        self.reads.append((after, options.get("through"), tuple(options.get("only") or ())))
+        return await super().read(task, after, **options)
+
+
+def count(state: dict[str, int], kind: str, data: Any) -> dict[str, int]:
+    return {**state, kind: state.get(kind, 0) + 1}
+
+
+def reducers(fingerprint: str = "1") -> list[Reducer]:
+    return [
+        Reducer(name="alpha", initial=dict, reduce=count, folds=("beta",), fingerprint=fingerprint),
+        Reducer(name="beta", initial=list, reduce=lambda s, k, d: [*s, k], fingerprint="1"),
+        Reducer(name="still", fingerprint="1"),
+    ]
+
+
+async def store_of(lines: list[Line], blobs: Any = ()) -> CountingStore:
+    store = CountingStore()
+    wake = Post(task="t", key="wake", kind="message", body=b"{}")
+    await store.create(NewTask(task="t", agent="a", root="t", lines=lines, blobs=blobs, posts=[wake]))
+    return store
+
+
+async def keep(store: InMemoryStore, parts: list[SnapshotPart]) -> None:
+    (claim,) = await store.claim("w", task="t")
+    seq = (await store.task("t")).last_seq
+    await store.append(claim, seq, b"%d" % (claim.fence,), snapshot=parts, release=True)
+
+
+async def load(store: InMemoryStore, fingerprint: str = "1") -> TaskState:
+    return await Snapshots(store, "t", Folder(reducers(fingerprint))).load()
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+@settings(deadline=None)
+@given(lines=logs(max_steps=40), data=st.data())
+def test_a_state_restored_at_any_point_and_folded_on_is_the_state(
+    backend: str, lines: list[Line], data: st.DataObject
+) -> None:
+    import anyio
+
+    cuts = sorted(data.draw(st.sets(st.integers(1, len(lines)), min_size=1, max_size=3)))
+
+    async def check() -> None:
+        whole = fold(map(decode, lines), reducers())
+        store = await store_of(lines)
+        folder = Folder(reducers())
+        snapshots, state = Snapshots(store, "t", folder), folder.start()
+        for line in lines:
+            folder.apply(state, decode(line))
+            if line.seq in cuts:
+                await keep(store, snapshots.take(state))
+                assert await load(store) == whole
+        again = Snapshots(store, "t", folder)
+        assert await again.load() == whole
+        await keep(store, again.take(whole))
+        assert await load(store) == whole
+        assert await load(store, fingerprint="2") == whole
+
+    anyio.run(check, backend=backend)
+
+
+@pytest.mark.anyio
+async def test_a_task_with_a_snapshot_is_loaded_without_the_records_that_it_covers(log: Any) -> None:
+    for i in range(50):
+        log.say(f"message {i}")
+        log.note("alpha", "noted", i)
+        log.reply(f"reply {i}")
+    store = await store_of(log.lines)
+    state = await load(store)
+    await keep(store, Snapshots(store, "t", Folder(reducers())).take(state))
+    store.reads.clear()
+    assert await load(store) == state
+    # The messages, the tail; nothing by name, since every slice is fresh.
+    assert store.reads == [(1, log.seq, ()), (log.seq, None, ())]
+
+
+@pytest.mark.anyio
+async def test_only_the_plugin_whose_code_changed_is_folded_again(log: Any) -> None:
+    log.note("alpha", "noted")
+    log.note("beta", "noted")
+    log.say("x")
+    store = await store_of(log.lines)
+    await keep(store, Snapshots(store, "t", Folder(reducers())).take(await load(store)))
+    store.reads.clear()
+    assert (await load(store, "2")).states["alpha"] == {"noted": 2}
+    named = [only for _, _, only in store.reads if only]
+    assert named == [("alpha", "beta", "core.erased", "core.task_created")]
+
+
+@pytest.mark.anyio
+async def test_a_slice_that_did_not_change_is_not_written_again(log: Any) -> None:
+    folder = Folder(reducers())
+    log.note("alpha", "noted")
+    state = log.fold(reducers())
+    snapshots = Snapshots(await store_of(log.lines), "t", folder)
+    assert [part.name for part in snapshots.take(state)] == ["alpha", "beta", "still", "core"]
+    log.say("x")
+    folder.apply(state, log.records[-1])
+    assert [part.name for part in snapshots.take(state)] == ["core"]
+    log.note("beta", "noted")
+    folder.apply(state, log.records[-1])
+    assert [part.name for part in snapshots.take(state)] == ["alpha", "beta", "core"]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("damage", ["core", "alpha", "older core", "foreign seq", "missing message"])
+async def test_a_snapshot_that_does_not_fit_is_ignored(log: Any, damage: str) -> None:
+    log.say("x")
+    log.note("alpha", "noted", message=user("y"))
+    log.reply("z")
+    store = await store_of(log.lines)
+    whole = await load(store)
+    parts = {part.name: part for part in Snapshots(store, "t", Folder(reducers())).take(whole)}
+    replace = msgspec.structs.replace
+    core = msgspec.json.decode(parts["core"].data)
+    match damage:
+        case "core":
+            parts["core"] = replace(parts["core"], data=b"{}")
+        case "alpha":
+            parts["alpha"] = replace(parts["alpha"], data=b"{")
+        case "older core":
+            core["scalars"]["agent"] = "wrong"
+            parts["core"] = replace(parts["core"], fingerprint="0", data=msgspec.json.encode(core))
+        case "foreign seq":
+            parts["alpha"] = replace(parts["alpha"], seq=1, data=b'{"wrong":1}')
+        case _:
+            core["runs"] = [[2, 40, 0]]
+            parts["core"] = replace(parts["core"], data=msgspec.json.encode(core))
+    await keep(store, list(parts.values()))
+    assert await load(store) == whole
+
+
+@pytest.mark.anyio
+async def test_large_bodies_and_compactions_come_back_from_a_snapshot(log: Any, new_log: Any) -> None:
+    log.say("x" * 200_000)
+    log.note("alpha", "noted", "y" * 200_000)
+    kept = log.say("kept")
+    log.reply("z")
+    log.put(
+        Compacted(
+            through=log.seq, summary=[user("s")], keep=[kept], lead=[user("l" * 200_000)], after=[user("a")]
+        )
+    )
+    log.say("late")
+    log.reply("end")
+    store = await store_of(log.lines, log.blobs)
+    state = await load(store)
+    assert [item.message.text[:4] for item in state.conversation] == ["llll", "s", "kept", "a", "late", "end"]
+    assert (state.corrupt, state.broken) == (None, {})
+    await keep(store, Snapshots(store, "t", Folder(reducers())).take(state))
+    assert await load(store) == state
+
+
+@pytest.mark.anyio
+async def test_an_erased_message_is_in_no_later_snapshot(log: Any) -> None:
+    secret = log.say("CANARY")
+    log.reply("hello")
+    log.put(Erased(seqs=[secret]))
+    store = await store_of(log.lines)
+    state = await load(store)
+    parts = Snapshots(store, "t", Folder(reducers())).take(state)
+    assert not any(b"CANARY" in part.data for part in parts)
+    await keep(store, parts)
+    assert await load(store) == state
+
+
+@pytest.mark.anyio
+async def test_a_forks_snapshot_covers_the_history_it_continues(log: Any, new_log: Any) -> None:
+    log.say("x")
+    log.note("alpha", "noted")
+    through = log.say("y")
+    log.say("not of the fork")
+    store = await store_of(log.lines)
+    created = TaskCreated(task="fork", agent="a", root="fork", history_from="t", history_through=through)
+    fork = new_log(created, through=through)
+    fork.note("alpha", "done")
+    fork.put(Received(n=1, key="k", item="message"), user("z"))
+    wake = Post(task="fork", key="wake", kind="message", body=b"{}")
+    await store.create(
+        NewTask(
+            task="fork", agent="a", root="fork", lines=fork.lines, base="t", through=through, posts=[wake]
+        )
+    )
+    folder = Folder(reducers())
+    state = await Snapshots(store, "fork", folder).load()
+    assert [item.message.text for item in state.conversation] == ["x", "y", "z"]
+    assert state.states["alpha"] == {"noted": 1, "done": 1}
+    (claim,) = await store.claim("w", task="fork")
+    parts = Snapshots(store, "fork", folder).take(state)
+    await store.append(claim, fork.seq, b"1", snapshot=parts, release=True)
+    assert await Snapshots(store, "fork", folder).load() == state
+    assert await Snapshots(store, "fork", Folder(reducers("2"))).load() == state
+
+
+def test_a_broken_plugin_is_not_kept(log: Any) -> None:
+    log.note("alpha", "noted")
+    broken = Reducer(name="alpha", reduce=lambda *_: 1 // 0)
+    parts = Snapshots(InMemoryStore(), "t", Folder([broken])).take(log.fold([broken]))
+    assert [part.name for part in parts] == ["core"]
+
+
+class Point(msgspec.Struct):
+    x: int
+
+
+@pytest.mark.parametrize(
+    ("value", "declared", "kept"),
+    [
+        ({"a": [1, 2.5, None, "x"]}, None, True),
+        ({"a": (1, 2)}, None, False),
+        ({1: "a"}, None, False),
+        ({"a": float("nan")}, None, False),
+        ({"a": True}, dict[str, int], False),
+        (Point(1), None, False),
+        (Point(1), Point, True),
+        ([Point(1)], list[Point], True),
+        ((1, 2), tuple[int, int], True),
+        (object(), None, False),
+        ("\ud800", None, False),
+    ],
+)
+def test_a_state_is_kept_only_if_it_comes_back_equal_and_of_equal_types(
+    value: Any, declared: Any, kept: bool
+) -> None:
+    assert (encode_slice(Reducer(name="x", state=declared), value) is not None) == kept
+
+
+def test_a_snapshot_is_due_when_the_log_has_paid_for_it(log: Any) -> None:
+    snapshots = Snapshots(InMemoryStore(), "t", Folder(()))
+    line = Line(1, b"x" * 100)
+    snapshots.grown([line] * (MIN_RECORDS - 1))
+    assert not snapshots.due
+    snapshots.grown([line])
+    assert snapshots.due
+    cost = sum(len(part.data) for part in snapshots.take(log.fold()))
+    assert not snapshots.due
+    needed = max(MIN_RECORDS, int(cost / SHARE / 100) + 1)
+    snapshots.grown([line] * (needed - 1))
+    assert not snapshots.due
+    snapshots.grown([line])
+    assert snapshots.due
