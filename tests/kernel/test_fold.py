@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from noeta.core.codec import Line, decode, encode
+from noeta.core.codec import Line, decode, encode, tombstone
 from noeta.core.fold import Folder, Reducer, fold
 from noeta.core.log import Timer
 from noeta.core.messages import Message, Text, ToolResult, Usage, user
@@ -42,12 +42,13 @@ from noeta.core.records import (
     TurnFailedRecord,
 )
 from noeta.core.state import Child, TaskState
+from noeta.testing.log_writer import LogWriter
 
 Shown = Callable[[TaskState], list[str]]
 
 
 def test_a_message_recorded_after_the_request_was_built_stands_behind_the_reply(
-    log: Any, shown: Shown
+    log: LogWriter, shown: Shown
 ) -> None:
     built_at = log.say("first")
     log.say("late")
@@ -60,7 +61,7 @@ def test_a_message_recorded_after_the_request_was_built_stands_behind_the_reply(
 
 
 def test_results_stand_behind_their_reply_in_call_order_whatever_order_they_came_in(
-    log: Any, shown: Shown
+    log: LogWriter, shown: Shown
 ) -> None:
     log.say("go")
     calls = log.reply("reply", calls=3)
@@ -70,7 +71,7 @@ def test_results_stand_behind_their_reply_in_call_order_whatever_order_they_came
     assert shown(log.fold()) == ["go", "reply", *calls, *(f"before {calls[i]}" for i in (2, 0, 1))]
 
 
-def test_a_second_result_of_a_call_changes_nothing(log: Any, shown: Shown) -> None:
+def test_a_second_result_of_a_call_changes_nothing(log: LogWriter, shown: Shown) -> None:
     log.say("go")
     (call,) = log.reply("reply", calls=1)
     log.run(call)
@@ -82,7 +83,7 @@ def test_a_second_result_of_a_call_changes_nothing(log: Any, shown: Shown) -> No
     assert after.calls == before.calls
 
 
-def test_a_message_starts_a_turn_and_the_end_of_a_turn_waits_for_the_next(log: Any) -> None:
+def test_a_message_starts_a_turn_and_the_end_of_a_turn_waits_for_the_next(log: LogWriter) -> None:
     log.note("alpha", "noted", message=user("while idle"))
     assert log.fold().turn is None
     seq = log.say("go")
@@ -98,12 +99,12 @@ def test_a_message_starts_a_turn_and_the_end_of_a_turn_waits_for_the_next(log: A
     assert (log.fold().ended, log.fold().turn) == ("done", None)
 
 
-def test_an_item_without_a_message_starts_no_turn(log: Any) -> None:
+def test_an_item_without_a_message_starts_no_turn(log: LogWriter) -> None:
     log.put(Received(n=1, key="k", item="interrupt", data=msgspec.Raw(b'{"turn":1}')))
     assert log.fold().turn is None
 
 
-def test_replies_and_continues_of_a_turn_are_counted(log: Any) -> None:
+def test_replies_and_continues_of_a_turn_are_counted(log: LogWriter) -> None:
     log.say("go")
     log.reply("")
     log.put(Continue(reason="empty_reply"), user("go on"))
@@ -113,7 +114,7 @@ def test_replies_and_continues_of_a_turn_are_counted(log: Any) -> None:
     assert (turn.steps, turn.continues) == (2, {"empty_reply": 2})
 
 
-def test_a_call_keeps_its_attempts_waits_and_answer(log: Any) -> None:
+def test_a_call_keeps_its_attempts_waits_and_answer(log: LogWriter) -> None:
     log.say("go")
     first, second = log.reply("", calls=2)
     assert [call.status for call in log.fold().open_calls] == ["open", "open"]
@@ -130,7 +131,7 @@ def test_a_call_keeps_its_attempts_waits_and_answer(log: Any) -> None:
 
 
 @pytest.mark.parametrize("park", [1, 3])
-def test_an_answer_to_another_wait_or_a_late_one_has_no_effect(log: Any, park: int) -> None:
+def test_an_answer_to_another_wait_or_a_late_one_has_no_effect(log: LogWriter, park: int) -> None:
     log.say("go")
     (call,) = log.reply("", calls=1)
     log.put(ToolParked(call=call, park=2, on="question"))
@@ -139,7 +140,7 @@ def test_an_answer_to_another_wait_or_a_late_one_has_no_effect(log: Any, park: i
     assert log.fold().calls[call].status == "parked"
 
 
-def test_a_call_that_waits_for_children_is_answered_by_the_last_of_them(log: Any) -> None:
+def test_a_call_that_waits_for_children_is_answered_by_the_last_of_them(log: LogWriter) -> None:
     log.say("go")
     (call,) = log.reply("", calls=1)
     for child in ("x", "y", "z"):
@@ -155,7 +156,7 @@ def test_a_call_that_waits_for_children_is_answered_by_the_last_of_them(log: Any
     assert state.children == {"z": Child(agent="b", call=call, background=True)}
 
 
-def test_usage_adds_up_and_that_of_a_plugin_counts_too(log: Any) -> None:
+def test_usage_adds_up_and_that_of_a_plugin_counts_too(log: LogWriter) -> None:
     log.put(ModelReplied(built_at=1, usage=Usage(uncached=5, output=1)))
     log.put(ModelCalled(plugin="p", usage=Usage(uncached=2)))
     log.put(ModelReplied(built_at=3, usage=Usage(uncached=7)))
@@ -163,7 +164,9 @@ def test_usage_adds_up_and_that_of_a_plugin_counts_too(log: Any) -> None:
     assert (state.usage, state.context_usage) == (Usage(uncached=14, output=1), Usage(uncached=7))
 
 
-def test_a_compaction_replaces_what_it_says_and_forgets_the_usage_before_it(log: Any, shown: Shown) -> None:
+def test_a_compaction_replaces_what_it_says_and_forgets_the_usage_of_before(
+    log: LogWriter, shown: Shown
+) -> None:
     log.say("one")
     kept = log.say("two")
     log.reply("three")
@@ -186,7 +189,7 @@ def test_a_compaction_replaces_what_it_says_and_forgets_the_usage_before_it(log:
     assert shown(log.fold()) == ["again"]
 
 
-def test_an_erased_message_leaves_the_conversation_with_what_quotes_it(log: Any, shown: Shown) -> None:
+def test_an_erased_message_leaves_the_conversation_with_what_quotes_it(log: LogWriter, shown: Shown) -> None:
     told: list[Any] = []
     reducer = Reducer(name="alpha", reduce=lambda _, kind, data: told.append((kind, data)))
     secret = log.say("secret")
@@ -197,7 +200,19 @@ def test_an_erased_message_leaves_the_conversation_with_what_quotes_it(log: Any,
     assert told == [("noted", None), ("core.erased", [secret])]
 
 
-def test_every_plugin_hears_of_an_erasure_once_even_one_that_folds_the_core(log: Any) -> None:
+def test_a_tombstone_is_not_reduced_and_puts_nothing_into_the_conversation(
+    log: LogWriter, shown: Shown
+) -> None:
+    log.note("alpha", "noted", {"quote": "secret"}, user("secret"))
+    log.note("alpha", "noted", {"quote": "fine"})
+    first, second, third = log.records
+    stone = decode(tombstone(second)[0])
+    kinds = Reducer(name="alpha", initial=list, reduce=lambda state, kind, data: [*state, data["quote"]])
+    state = fold([first, stone, third], [kinds])
+    assert (state.states["alpha"], state.broken, state.corrupt, shown(state)) == (["fine"], {}, None, [])
+
+
+def test_every_plugin_hears_of_an_erasure_once_even_one_that_folds_the_core(log: LogWriter) -> None:
     def names(state: list[str], kind: str, data: Any) -> list[str]:
         return [*state, kind]
 
@@ -209,7 +224,7 @@ def test_every_plugin_hears_of_an_erasure_once_even_one_that_folds_the_core(log:
     assert log.fold(reducers).states == {"x": ["core.erased"], "y": ["task_created", "core.erased"]}
 
 
-def test_a_timer_stands_until_it_is_fired_cleared_or_the_task_ends(log: Any) -> None:
+def test_a_timer_stands_until_it_is_fired_cleared_or_the_task_ends(log: LogWriter) -> None:
     first = log.put(TimerSet(name="a", at=5.0, text="wake"))
     log.put(TimerSet(name="b", at=6.0))
     assert log.fold().timers["a"] == Timer(name="a", gen=first, at=5.0, text="wake")
@@ -230,7 +245,7 @@ def test_a_timer_stands_until_it_is_fired_cleared_or_the_task_ends(log: Any) -> 
     assert log.fold().timers == {}
 
 
-def test_model_failures_are_counted_until_a_reply(log: Any) -> None:
+def test_model_failures_are_counted_until_a_reply(log: LogWriter) -> None:
     log.put(ModelFailed(category="network", retry_at=9.5))
     log.put(ModelFailed(category="network", attempt=2, retry_at=19.5))
     assert (log.fold().failures, log.fold().retry_at) == (2, 19.5)
@@ -238,24 +253,24 @@ def test_model_failures_are_counted_until_a_reply(log: Any) -> None:
     assert (log.fold().failures, log.fold().retry_at) == (0, None)
 
 
-def test_each_part_of_the_context_names_the_record_that_set_it(log: Any) -> None:
+def test_each_part_of_the_context_names_the_record_that_set_it(log: LogWriter) -> None:
     first = log.put(ContextComposed(system=[SystemPart(text="x")], parameters={"model": "m"}))
     second = log.put(ContextComposed(parameters={"model": "n"}))
     assert log.fold().composed == {"system": first, "parameters": second}
 
 
-def test_a_claim_brings_its_fence_and_the_plugins_that_changed(log: Any) -> None:
+def test_a_claim_brings_its_fence_and_the_plugins_that_changed(log: LogWriter) -> None:
     plugins = [Plugin(name="alpha", version="2", required=True)]
     log.put(Claimed(fence=3, plugins=plugins))
     log.put(Claimed(fence=4))
     assert (log.fold().fence, log.fold().plugins) == (4, plugins)
 
 
-def test_identity_comes_from_the_first_record(new_log: Any) -> None:
+def test_identity_comes_from_the_first_record() -> None:
     created = TaskCreated(
         task="t2", agent="a", config={"cwd": "/x"}, parent="t", root="t", key="k", one_shot=True
     )
-    state = new_log(created).fold()
+    state = LogWriter(created).fold()
     assert (state.task, state.agent, state.config, state.parent, state.one_shot) == (
         "t2",
         "a",
@@ -266,7 +281,7 @@ def test_identity_comes_from_the_first_record(new_log: Any) -> None:
 
 
 def test_a_continued_task_takes_over_the_conversation_and_nothing_that_runs(
-    log: Any, new_log: Any, shown: Shown
+    log: LogWriter, shown: Shown
 ) -> None:
     def step(state: int, kind: str, data: Any) -> int:
         return state + 1
@@ -285,7 +300,7 @@ def test_a_continued_task_takes_over_the_conversation_and_nothing_that_runs(
     (call,) = log.reply("", calls=1)
     through = log.seq
     created = TaskCreated(task="fork", agent="a2", root="fork", history_from="t", history_through=through)
-    fork = new_log(created, through=through)
+    fork = LogWriter(created, through=through)
     assert fork.lines[0].seq == through + 1
     state = fold([*log.records, *fork.records], reducers)
     assert (state.task, state.agent, state.seq, state.corrupt) == ("fork", "a2", through + 1, None)
@@ -297,7 +312,7 @@ def test_a_continued_task_takes_over_the_conversation_and_nothing_that_runs(
     assert state.broken["beta"].why.startswith("continue_state: ZeroDivisionError")
 
 
-def test_a_plugin_folds_its_own_records_and_those_of_the_names_it_asks_for(log: Any) -> None:
+def test_a_plugin_folds_its_own_records_and_those_of_the_names_it_asks_for(log: LogWriter) -> None:
     def seen(state: list[Any], kind: str, data: Any) -> list[Any]:
         return [*state, (kind, data)]
 
@@ -326,7 +341,7 @@ def test_a_plugin_folds_its_own_records_and_those_of_the_names_it_asks_for(log: 
     }
 
 
-def test_declared_types_are_what_reduce_gets_and_a_kind_not_declared_is_passed_over(log: Any) -> None:
+def test_declared_types_are_what_reduce_gets_and_a_kind_not_declared_is_passed_over(log: LogWriter) -> None:
     class Noted(msgspec.Struct, frozen=True):
         a: int
 
@@ -346,7 +361,7 @@ def test_declared_types_are_what_reduce_gets_and_a_kind_not_declared_is_passed_o
     assert [item.message.text for item in state.conversation] == ["stays"]
 
 
-def test_plugins_that_fold_the_same_record_do_not_share_its_data(log: Any) -> None:
+def test_plugins_that_fold_the_same_record_do_not_share_its_data(log: LogWriter) -> None:
     def spoil(state: Any, kind: str, data: list[int]) -> list[int]:
         data.append(99)
         return data
@@ -356,7 +371,7 @@ def test_plugins_that_fold_the_same_record_do_not_share_its_data(log: Any) -> No
     assert log.fold(reducers).states == {"alpha": [1, 99], "beta": [1, 99]}
 
 
-def test_a_plugin_that_raises_is_frozen_where_it_was_and_named(log: Any) -> None:
+def test_a_plugin_that_raises_is_frozen_where_it_was_and_named(log: LogWriter) -> None:
     def brittle(state: int, kind: str, data: Any) -> int:
         return state + 1 // data
 
@@ -392,7 +407,7 @@ def test_a_plugin_that_raises_is_frozen_where_it_was_and_named(log: Any) -> None
     ],
 )
 def test_a_core_record_that_cannot_be_used_is_told_apart_from_a_newer_one(
-    log: Any, line: bytes, corrupt: str | None, newer: str | None, shown: Shown
+    log: LogWriter, line: bytes, corrupt: str | None, newer: str | None, shown: Shown
 ) -> None:
     records = [
         *log.records,
@@ -410,7 +425,7 @@ def test_a_core_record_that_cannot_be_used_is_told_apart_from_a_newer_one(
     assert shown(state) == ["stays"]
 
 
-def test_a_gap_in_the_log_is_a_fault(log: Any) -> None:
+def test_a_gap_in_the_log_is_a_fault(log: LogWriter) -> None:
     log.say("one")
     log.say("two")
     state = fold([record for record in log.records if record.seq != 2])
@@ -422,13 +437,13 @@ def test_a_gap_in_the_log_is_a_fault(log: Any) -> None:
     assert state.corrupt is None
 
 
-def test_a_finished_call_without_its_message_still_counts_as_finished(log: Any, shown: Shown) -> None:
+def test_a_finished_call_without_its_message_still_counts_as_finished(log: LogWriter, shown: Shown) -> None:
     log.put(ModelReplied(built_at=1, calls=[CallRef(id="c", name="n")]))
     log.put(ToolFinished(call="c"))
     assert (log.fold().open_calls, shown(log.fold())) == ([], [])
 
 
-def test_a_result_of_many_blocks_is_one_item(log: Any, shown: Shown) -> None:
+def test_a_result_of_many_blocks_is_one_item(log: LogWriter, shown: Shown) -> None:
     (call,) = log.reply("", calls=1)
     result = ToolResult(call=call, content=[Text(text="a"), Text(text="b")])
     log.put(ToolFinished(call=call), Message(role="user", content=[result]))

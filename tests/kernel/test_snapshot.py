@@ -17,6 +17,7 @@ from noeta.core.messages import user
 from noeta.core.records import Compacted, Erased, Received, TaskCreated
 from noeta.core.snapshot import MIN_RECORDS, SHARE, Snapshots, encode_slice
 from noeta.core.state import TaskState
+from noeta.testing.log_writer import LogWriter
 from noeta.testing.logs import logs
 from noeta.toolkit.in_memory import InMemoryStore
 
@@ -92,7 +93,7 @@ def test_a_state_restored_at_any_point_and_folded_on_is_the_state(
 
 
 @pytest.mark.anyio
-async def test_a_task_with_a_snapshot_is_loaded_without_the_records_that_it_covers(log: Any) -> None:
+async def test_a_task_with_a_snapshot_is_loaded_without_the_records_that_it_covers(log: LogWriter) -> None:
     for i in range(50):
         log.say(f"message {i}")
         log.note("alpha", "noted", i)
@@ -107,7 +108,7 @@ async def test_a_task_with_a_snapshot_is_loaded_without_the_records_that_it_cove
 
 
 @pytest.mark.anyio
-async def test_only_the_plugin_whose_code_changed_is_folded_again(log: Any) -> None:
+async def test_only_the_plugin_whose_code_changed_is_folded_again(log: LogWriter) -> None:
     log.note("alpha", "noted")
     log.note("beta", "noted")
     log.say("x")
@@ -120,7 +121,7 @@ async def test_only_the_plugin_whose_code_changed_is_folded_again(log: Any) -> N
 
 
 @pytest.mark.anyio
-async def test_a_slice_that_did_not_change_is_not_written_again(log: Any) -> None:
+async def test_a_slice_that_did_not_change_is_not_written_again(log: LogWriter) -> None:
     folder = Folder(reducers())
     log.note("alpha", "noted")
     state = log.fold(reducers())
@@ -136,7 +137,7 @@ async def test_a_slice_that_did_not_change_is_not_written_again(log: Any) -> Non
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("damage", ["core", "alpha", "older core", "foreign seq", "missing message"])
-async def test_a_snapshot_that_does_not_fit_is_ignored(log: Any, damage: str) -> None:
+async def test_a_snapshot_that_does_not_fit_is_ignored(log: LogWriter, damage: str) -> None:
     log.say("x")
     log.note("alpha", "noted", message=user("y"))
     log.reply("z")
@@ -163,7 +164,7 @@ async def test_a_snapshot_that_does_not_fit_is_ignored(log: Any, damage: str) ->
 
 
 @pytest.mark.anyio
-async def test_large_bodies_and_compactions_come_back_from_a_snapshot(log: Any, new_log: Any) -> None:
+async def test_large_bodies_and_compactions_come_back_from_a_snapshot(log: LogWriter) -> None:
     log.say("x" * 200_000)
     log.note("alpha", "noted", "y" * 200_000)
     kept = log.say("kept")
@@ -184,7 +185,7 @@ async def test_large_bodies_and_compactions_come_back_from_a_snapshot(log: Any, 
 
 
 @pytest.mark.anyio
-async def test_an_erased_message_is_in_no_later_snapshot(log: Any) -> None:
+async def test_an_erased_message_is_in_no_later_snapshot(log: LogWriter) -> None:
     secret = log.say("CANARY")
     log.reply("hello")
     log.put(Erased(seqs=[secret]))
@@ -197,14 +198,14 @@ async def test_an_erased_message_is_in_no_later_snapshot(log: Any) -> None:
 
 
 @pytest.mark.anyio
-async def test_a_forks_snapshot_covers_the_history_it_continues(log: Any, new_log: Any) -> None:
+async def test_a_forks_snapshot_covers_the_history_it_continues(log: LogWriter) -> None:
     log.say("x")
     log.note("alpha", "noted")
     through = log.say("y")
     log.say("not of the fork")
     store = await store_of(log.lines)
     created = TaskCreated(task="fork", agent="a", root="fork", history_from="t", history_through=through)
-    fork = new_log(created, through=through)
+    fork = LogWriter(created, through=through)
     fork.note("alpha", "done")
     fork.put(Received(n=1, key="k", item="message"), user("z"))
     wake = Post(task="fork", key="wake", kind="message", body=b"{}")
@@ -224,7 +225,7 @@ async def test_a_forks_snapshot_covers_the_history_it_continues(log: Any, new_lo
     assert await Snapshots(store, "fork", Folder(reducers("2"))).load() == state
 
 
-def test_a_broken_plugin_is_not_kept(log: Any) -> None:
+def test_a_broken_plugin_is_not_kept(log: LogWriter) -> None:
     log.note("alpha", "noted")
     broken = Reducer(name="alpha", reduce=lambda *_: 1 // 0)
     parts = Snapshots(InMemoryStore(), "t", Folder([broken])).take(log.fold([broken]))
@@ -257,7 +258,7 @@ def test_a_state_is_kept_only_if_it_comes_back_equal_and_of_equal_types(
     assert (encode_slice(Reducer(name="x", state=declared), value) is not None) == kept
 
 
-def test_a_snapshot_is_due_when_the_log_has_paid_for_it(log: Any) -> None:
+def test_a_snapshot_is_due_when_the_log_has_paid_for_it(log: LogWriter) -> None:
     snapshots = Snapshots(InMemoryStore(), "t", Folder(()))
     line = Line(1, b"x" * 100)
     snapshots.grown([line] * (MIN_RECORDS - 1))

@@ -12,35 +12,10 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from noeta.core import records as r
 from noeta.core.codec import DECODERS, CompactedParts, Envelope
 from noeta.core.items import ITEMS, TimerFired
 from noeta.core.log import Timer
-from noeta.core.records import (
-    CORE_KINDS,
-    Answered,
-    ChildEnded,
-    ChildSpawned,
-    Claimed,
-    Compacted,
-    ContextComposed,
-    Continue,
-    Erased,
-    Fact,
-    Interrupted,
-    ModelCalled,
-    ModelFailed,
-    ModelReplied,
-    Received,
-    TaskCreated,
-    TaskEnded,
-    TimerCleared,
-    TimerSet,
-    ToolFinished,
-    ToolParked,
-    ToolStarted,
-    TurnDoneRecord,
-    TurnFailedRecord,
-)
 from noeta.core.state import Call, Child, Core, Problem, TaskState, Turn
 
 
@@ -49,8 +24,8 @@ def _change_call(state: TaskState, id: str, **changes: Any) -> None:
         state.calls[id] = replace(call, **changes)
 
 
-def _task_created(state: TaskState, record: Envelope, data: TaskCreated) -> None:
-    for name in TaskCreated.__struct_fields__:
+def _task_created(state: TaskState, record: Envelope, data: r.TaskCreated) -> None:
+    for name in r.TaskCreated.__struct_fields__:
         setattr(state, name, getattr(data, name))
     if data.history_from:
         fresh = Core()
@@ -63,7 +38,7 @@ def _task_created(state: TaskState, record: Envelope, data: TaskCreated) -> None
 _NOT_CARRIED = ("turn", "children", "timers", "usage", "failures", "retry_at", "fence", "ended")
 
 
-def _received(state: TaskState, record: Envelope, data: Received) -> None:
+def _received(state: TaskState, record: Envelope, data: r.Received) -> None:
     if data.item not in ITEMS:
         state.newer = state.newer or Problem(seq=record.seq, why=f"inbox item {data.item!r} is newer")
     if data.item == "timer" and not record.erased:
@@ -79,13 +54,13 @@ def _received(state: TaskState, record: Envelope, data: Received) -> None:
         state.turn = Turn(seq=record.seq)
 
 
-def _context_composed(state: TaskState, record: Envelope, data: ContextComposed) -> None:
-    for name in ContextComposed.__struct_fields__:
+def _context_composed(state: TaskState, record: Envelope, data: r.ContextComposed) -> None:
+    for name in r.ContextComposed.__struct_fields__:
         if getattr(data, name) is not None:
             state.composed[name] = record.seq
 
 
-def _model_replied(state: TaskState, record: Envelope, data: ModelReplied) -> None:
+def _model_replied(state: TaskState, record: Envelope, data: r.ModelReplied) -> None:
     if record.message:
         state.conversation.add_reply(record.seq, bytes(record.message), data.built_at)
     state.calls = {
@@ -97,20 +72,20 @@ def _model_replied(state: TaskState, record: Envelope, data: ModelReplied) -> No
     state.failures, state.retry_at = 0, None
 
 
-def _model_failed(state: TaskState, record: Envelope, data: ModelFailed) -> None:
+def _model_failed(state: TaskState, record: Envelope, data: r.ModelFailed) -> None:
     state.failures += 1
     state.retry_at = data.retry_at
 
 
-def _model_called(state: TaskState, record: Envelope, data: ModelCalled) -> None:
+def _model_called(state: TaskState, record: Envelope, data: r.ModelCalled) -> None:
     state.usage = state.usage + data.usage
 
 
-def _tool_started(state: TaskState, record: Envelope, data: ToolStarted) -> None:
+def _tool_started(state: TaskState, record: Envelope, data: r.ToolStarted) -> None:
     _change_call(state, data.call, status="started", attempts=data.attempt)
 
 
-def _tool_finished(state: TaskState, record: Envelope, data: ToolFinished) -> None:
+def _tool_finished(state: TaskState, record: Envelope, data: r.ToolFinished) -> None:
     call = state.calls.get(data.call)
     # A second result would leave a call with two, which no provider accepts.
     if call is None or call.status == "done":
@@ -120,22 +95,22 @@ def _tool_finished(state: TaskState, record: Envelope, data: ToolFinished) -> No
         state.conversation.add_result(record.seq, bytes(record.message), call.index)
 
 
-def _tool_parked(state: TaskState, record: Envelope, data: ToolParked) -> None:
+def _tool_parked(state: TaskState, record: Envelope, data: r.ToolParked) -> None:
     parked = {"park": data.park, "on": data.on, "keys": data.keys, "detail": data.detail}
     _change_call(state, data.call, status="parked", answer=None, ends={}, **parked)
 
 
-def _answered(state: TaskState, record: Envelope, data: Answered) -> None:
+def _answered(state: TaskState, record: Envelope, data: r.Answered) -> None:
     call = state.calls.get(data.answer.call)
     if not data.late and call is not None and call.status == "parked" and call.park == data.answer.park:
         state.calls[call.id] = replace(call, status="answered", answer=data.answer)
 
 
-def _child_spawned(state: TaskState, record: Envelope, data: ChildSpawned) -> None:
+def _child_spawned(state: TaskState, record: Envelope, data: r.ChildSpawned) -> None:
     state.children[data.child] = Child(agent=data.agent, call=data.call, background=data.background)
 
 
-def _child_ended(state: TaskState, record: Envelope, data: ChildEnded) -> None:
+def _child_ended(state: TaskState, record: Envelope, data: r.ChildEnded) -> None:
     state.children.pop(data.child, None)
     for call in list(state.calls.values()):
         if call.status == "parked" and call.on == "children" and data.child in call.keys:
@@ -156,29 +131,29 @@ def _turn_over(state: TaskState, record: Envelope, data: object) -> None:
     state.failures, state.retry_at = 0, None
 
 
-def _claimed(state: TaskState, record: Envelope, data: Claimed) -> None:
+def _claimed(state: TaskState, record: Envelope, data: r.Claimed) -> None:
     state.fence = data.fence
     if data.plugins is not None:
         state.plugins = data.plugins
 
 
-def _task_ended(state: TaskState, record: Envelope, data: TaskEnded) -> None:
+def _task_ended(state: TaskState, record: Envelope, data: r.TaskEnded) -> None:
     state.ended, state.turn, state.timers = data.status, None, {}
 
 
-def _timer_set(state: TaskState, record: Envelope, data: TimerSet) -> None:
+def _timer_set(state: TaskState, record: Envelope, data: r.TimerSet) -> None:
     state.timers[data.name] = Timer(name=data.name, gen=record.seq, at=data.at, text=data.text)
 
 
-def _timer_cleared(state: TaskState, record: Envelope, data: TimerCleared) -> None:
+def _timer_cleared(state: TaskState, record: Envelope, data: r.TimerCleared) -> None:
     state.timers.pop(data.name, None)
 
 
-def _erased(state: TaskState, record: Envelope, data: Erased) -> None:
+def _erased(state: TaskState, record: Envelope, data: r.Erased) -> None:
     state.conversation.erase([*data.seqs, *data.along])
 
 
-def _continue(state: TaskState, record: Envelope, data: Continue) -> None:
+def _continue(state: TaskState, record: Envelope, data: r.Continue) -> None:
     if record.message:
         state.conversation.add(record.seq, bytes(record.message))
     if state.turn is not None:
@@ -187,29 +162,29 @@ def _continue(state: TaskState, record: Envelope, data: Continue) -> None:
 
 
 _timer = msgspec.json.Decoder(TimerFired).decode
-_HANDLERS: dict[type[Fact], Callable[[TaskState, Envelope, Any], None]] = {
-    TaskCreated: _task_created,
-    Received: _received,
-    ContextComposed: _context_composed,
-    ModelReplied: _model_replied,
-    ModelFailed: _model_failed,
-    ModelCalled: _model_called,
-    ToolStarted: _tool_started,
-    ToolFinished: _tool_finished,
-    ToolParked: _tool_parked,
-    Answered: _answered,
-    ChildSpawned: _child_spawned,
-    ChildEnded: _child_ended,
-    Compacted: _compacted,
-    TurnDoneRecord: _turn_over,
-    TurnFailedRecord: _turn_over,
-    Interrupted: _turn_over,
-    Claimed: _claimed,
-    TaskEnded: _task_ended,
-    TimerSet: _timer_set,
-    TimerCleared: _timer_cleared,
-    Erased: _erased,
-    Continue: _continue,
+_HANDLERS: dict[type[r.Fact], Callable[[TaskState, Envelope, Any], None]] = {
+    r.TaskCreated: _task_created,
+    r.Received: _received,
+    r.ContextComposed: _context_composed,
+    r.ModelReplied: _model_replied,
+    r.ModelFailed: _model_failed,
+    r.ModelCalled: _model_called,
+    r.ToolStarted: _tool_started,
+    r.ToolFinished: _tool_finished,
+    r.ToolParked: _tool_parked,
+    r.Answered: _answered,
+    r.ChildSpawned: _child_spawned,
+    r.ChildEnded: _child_ended,
+    r.Compacted: _compacted,
+    r.TurnDoneRecord: _turn_over,
+    r.TurnFailedRecord: _turn_over,
+    r.Interrupted: _turn_over,
+    r.Claimed: _claimed,
+    r.TaskEnded: _task_ended,
+    r.TimerSet: _timer_set,
+    r.TimerCleared: _timer_cleared,
+    r.Erased: _erased,
+    r.Continue: _continue,
 }
-CORE_FOLD = {kind: (DECODERS[kind].decode, _HANDLERS.get(type_)) for kind, type_ in CORE_KINDS.items()}
+CORE_FOLD = {kind: (DECODERS[kind].decode, _HANDLERS.get(type_)) for kind, type_ in r.CORE_KINDS.items()}
 """For each core kind: how its data decodes, and what it does. Kinds for readers only do nothing (None)."""

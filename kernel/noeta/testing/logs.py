@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from noeta.core.codec import Line, decode, encode
+from noeta.core.codec import Line, decode
 from noeta.core.messages import Block, Message, Text, Thinking, ToolResult, ToolUse, Usage, user
 from noeta.core.records import (
     Answer,
@@ -31,7 +31,6 @@ from noeta.core.records import (
     PluginFailed,
     Received,
     SystemPart,
-    TaskCreated,
     TaskEnded,
     TimerCleared,
     TimerSet,
@@ -41,6 +40,7 @@ from noeta.core.records import (
     TurnDoneRecord,
     TurnFailedRecord,
 )
+from noeta.testing.log_writer import LogWriter
 
 if TYPE_CHECKING:
     from hypothesis.strategies import DrawFn, SearchStrategy
@@ -62,7 +62,7 @@ class _Writer:
         from hypothesis import strategies as st
 
         self.draw, self.st, self.extensions = draw, st, extensions
-        self.lines: list[Line] = []
+        self.log = LogWriter()
         self.n = 0
         self.open: list[str] = []
         self.parked: dict[str, tuple[int, list[str]]] = {}
@@ -71,15 +71,16 @@ class _Writer:
         self.messages: list[int] = []
         self.said: list[int] = []
         self.timers: dict[str, int] = {}
-        self.put(TaskCreated(task="t", agent="a", root="t"))
 
     @property
     def seq(self) -> int:
-        return len(self.lines)
+        return self.log.seq
 
     def put(self, fact: Fact, message: Message | None = None) -> None:
-        line = encode(self.seq + 1, 1.5, "core", fact.kind, fact, message=message).line
-        self.lines.append(line)
+        self.note("core", fact.kind, fact, message)
+
+    def note(self, extension: str, kind: str, data: object, message: Message | None) -> None:
+        self.log.note(extension, kind, data, message)
         if message is not None:
             self.messages.append(self.seq)
 
@@ -102,10 +103,7 @@ class _Writer:
         data = self.draw(_data())
         message = user(self.text()) if self.pick([True, False]) else None
         kind = self.pick(["noted", "done", "later"])
-        encoded = encode(self.seq + 1, 1.5, extension, kind, data, message=message, by=extension)
-        self.lines.append(encoded.line)
-        if message is not None:
-            self.messages.append(self.seq)
+        self.note(extension, kind, data, message)
 
     def replied(self) -> None:
         if self.open:
@@ -243,7 +241,7 @@ def logs(
         writer = _Writer(draw, extensions)
         for _ in range(draw(st.integers(0, max_steps))):
             writer.step()
-        return writer.lines
+        return writer.log.lines
 
     return build()
 
