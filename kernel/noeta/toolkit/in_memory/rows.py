@@ -1,12 +1,11 @@
-"""What the in-memory store keeps of one task, and how it tells those who wait for changes."""
+"""What the in-memory store keeps of one task, and the blobs that tasks share."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-import anyio
-
-from noeta.core.codec import Blob, Line
+from noeta.core.codec import Blob, Line, decode
+from noeta.core.items import Post
 from noeta.core.log import InboxItem, NewTask, SnapshotPart, Status, TaskRow, Timer
 
 
@@ -29,13 +28,21 @@ class TaskData:
         self.worker = ""
         self.attempts = 0
         self.version = new.version
-        self.last_append = b""
+        self.last_append: bytes | None = None
 
     @property
     def last_seq(self) -> int:
+        """The seq of the newest record, or that of the base where there is none yet."""
         return self.new.through + len(self.lines)
 
+    def move(self, status: Status, reason: str = "", retry_at: float | None = None) -> None:
+        """Change the status. Only a waiting task has a retry, and only a waiting or ended one a reason."""
+        self.status = status
+        self.reason = reason if status in {"waiting", "ended"} else ""
+        self.retry_at = retry_at if status == "waiting" else None
+
     def row(self) -> TaskRow:
+        """The row that others see."""
         new = self.new
         return TaskRow(
             task=new.task,
@@ -59,6 +66,21 @@ class TaskData:
             version=self.version,
         )
 
+    def read(self, after: int, through: int | None, only: Collection[str] | None) -> list[Line]:
+        """Its lines behind `after` up to `through`, of the extensions and kinds in `only`."""
+        start = max(after - self.new.through, 0)
+        end = None if through is None else max(through - self.new.through, 0)
+        lines = self.lines[start:end]
+        return lines if only is None else [line for line in lines if _names(line) & set(only)]
+
+    def accept(self, post: Post) -> None:
+        """Put a post with a new key into the inbox. It wakes a waiting task."""
+        self.keys.add(post.key)
+        n = len(self.keys)
+        self.inbox[n] = InboxItem(n=n, key=post.key, kind=post.kind, body=post.body)
+        if self.status == "waiting":
+            self.move("ready")
+
     def due_at(self) -> Iterator[tuple[float, Timer | None]]:
         """When this task wakes by itself, and by which timer (None: a retry), as far as its status allows."""
         if self.status != "waiting":
@@ -70,24 +92,6 @@ class TaskData:
                 yield timer.at, timer
 
 
-class Signal:
-    """Remembers a change until it is waited for."""
-
-    def __init__(self) -> None:
-        self._changed = anyio.Event()
-
-    def mark(self) -> None:
-        self._changed.set()
-
-    async def wait(self, timeout: float) -> bool:
-        with anyio.move_on_after(timeout):
-            await self._changed.wait()
-        if not self._changed.is_set():
-            return False
-        self._changed = anyio.Event()
-        return True
-
-
 class Blobs:
     """Bytes by content, each kept as long as a task holds it."""
 
@@ -96,9 +100,11 @@ class Blobs:
         self._holders: dict[str, set[str]] = {}
 
     def read(self, sha256: str) -> bytes | None:
+        """The bytes with this name, None when nobody holds them."""
         return self._data.get(sha256)
 
     def hold(self, task: str, blobs: Sequence[Blob]) -> None:
+        """Keep these blobs for the task."""
         for blob in blobs:
             self._data.setdefault(blob.sha256, blob.data)
             self._holders.setdefault(blob.sha256, set()).add(task)
@@ -110,3 +116,9 @@ class Blobs:
             holders.discard(task)
             if not holders and sha256 in self._holders:
                 del self._holders[sha256], self._data[sha256]
+
+
+def _names(line: Line) -> set[str]:
+    """The names that `Store.read` may select a line by: its extension, and the extension with the kind."""
+    envelope = decode(line)
+    return {envelope.extension, f"{envelope.extension}.{envelope.kind}"}

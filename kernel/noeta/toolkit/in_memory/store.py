@@ -13,7 +13,7 @@ from typing import Literal
 import anyio
 import anyio.lowlevel
 
-from noeta.core.codec import Blob, Line, decode
+from noeta.core.codec import Blob, Line
 from noeta.core.errors import Conflict, Duplicate, Fenced, TaskOver, UnknownTask
 from noeta.core.items import Post, timer_post
 from noeta.core.log import (
@@ -28,7 +28,9 @@ from noeta.core.log import (
     Timer,
 )
 from noeta.core.ports import Clock, Ids
-from noeta.toolkit.in_memory.rows import Blobs, Signal, TaskData
+from noeta.toolkit.in_memory.leases import Leases
+from noeta.toolkit.in_memory.rows import Blobs, TaskData
+from noeta.toolkit.in_memory.watches import Signal, Watches
 from noeta.toolkit.system import RandomIds, SystemClock
 
 
@@ -45,15 +47,14 @@ class InMemoryStore(Store):
         self._timed: dict[str, None] = {}
         # Unclaimed tasks that need a worker, those that wait longest first.
         self._wanting: dict[str, None] = {}
-        self._held: dict[str, dict[str, None]] = {}
-        self._leases: dict[str, float] = {}
-        self._watches: dict[str | None, set[Signal]] = {}
+        self._leases = Leases(self._clock)
+        self._watches = Watches(self._clock)
 
     async def create(self, new: NewTask) -> None:
         await anyio.lowlevel.checkpoint()
         self._check_new(new)
-        if self._existing(new) is not None:
-            raise Duplicate(f"there is a task {new.task!r} already", reason="task")
+        if (there := self._existing(new)) is not None:
+            raise Duplicate(f"there is a task {there!r} with this id or spawn key", reason="task")
         self._create(new)
 
     async def append(
@@ -86,8 +87,7 @@ class InMemoryStore(Store):
             raise Conflict(
                 f"the log of {claim.task!r} is at seq {row.last_seq}, not {expected_seq}", reason="seq"
             )
-        if [line.seq for line in lines] != list(range(expected_seq + 1, expected_seq + 1 + len(lines))):
-            raise Conflict(f"the lines do not follow seq {expected_seq} without a gap", reason="gap")
+        _check_dense(lines, expected_seq)
         if list(consume) != list(row.inbox)[: len(consume)]:
             raise Conflict("the inbox rows to consume are not the oldest ones left", reason="consume")
         if status != "running" and len(row.inbox) > len(consume):
@@ -105,7 +105,7 @@ class InMemoryStore(Store):
         for name in clear_timers:
             row.timers.pop(name, None)
         if row.status != "ended":
-            row.status, row.reason, row.retry_at = status, reason, retry_at
+            row.move(status, reason, retry_at)
         if row.status == "ended":
             row.timers.clear()
         if progress:
@@ -113,10 +113,12 @@ class InMemoryStore(Store):
         row.parts.update({part.name: part for part in snapshot})
         if release:
             self._release(row)
-        existing = [there for new in spawn if (there := self._existing(new)) is not None]
+        existing: list[str] = []
         for new in spawn:
-            if self._existing(new) is None:
+            if (there := self._existing(new)) is None:
                 self._create(new)
+            else:
+                existing.append(there)
         undelivered = [post for post in posts if not self._delivered(post)]
         self._changed(row)
         return Appended(last_seq=row.last_seq, undelivered=undelivered, existing=existing)
@@ -145,14 +147,10 @@ class InMemoryStore(Store):
         version: int = 1,
     ) -> list[Claim]:
         await anyio.lowlevel.checkpoint()
-        now = self._clock.monotonic()
-        if self._leases.get(worker, now) < now:
+        if self._leases.ran_out(worker):
             raise Fenced(f"the lease of worker {worker!r} ran out", reason="lease")
-        lost = [
-            name for owner, end in self._leases.items() if end < now for name in self._held.get(owner, ())
-        ]
         claims: list[Claim] = []
-        for name in [*self._wanting, *lost]:
+        for name in [*self._wanting, *self._leases.lost()]:
             row = self._tasks[name]
             if len(claims) == limit:
                 break
@@ -164,18 +162,14 @@ class InMemoryStore(Store):
             )
             if fits:
                 claims.append(self._claim(row, worker))
-        if claims:
-            self._leases[worker] = now + lease
+        self._leases.extend(worker, lease)
         return claims
 
     async def renew(self, worker: str, lease: float = 30.0) -> bool:
         await anyio.lowlevel.checkpoint()
-        now = self._clock.monotonic()
-        if worker not in self._leases:
-            return True
-        if self._leases[worker] < now:
+        if self._leases.ran_out(worker):
             return False
-        self._leases[worker] = now + lease
+        self._leases.extend(worker, lease)
         return True
 
     async def release(self, claim: Claim) -> None:
@@ -195,13 +189,7 @@ class InMemoryStore(Store):
         only: Collection[str] | None = None,
     ) -> list[Line]:
         await anyio.lowlevel.checkpoint()
-        row = self._row(task)
-        start = max(after - row.new.through, 0)
-        end = None if through is None else max(through - row.new.through, 0)
-        lines = row.lines[start:end]
-        if only is not None:
-            lines = [line for line in lines if _names(line) & set(only)]
-        return lines[:limit]
+        return self._row(task).read(after, through, only)[:limit]
 
     async def read_blob(self, sha256: str) -> bytes | None:
         await anyio.lowlevel.checkpoint()
@@ -216,10 +204,10 @@ class InMemoryStore(Store):
         due = [wake for wake in self._wakes() if wake[0] <= self._clock.now()][:limit]
         for _, row, timer in due:
             if timer is None:
-                row.status, row.retry_at = "ready", None
+                row.move("ready")
             else:
                 del row.timers[timer.name]
-                self._deliver(row, timer_post(row.new.task, timer.name, timer.gen, timer.text))
+                self._delivered(timer_post(row.new.task, timer.name, timer.gen, timer.text))
             self._changed(row)
         return len(due)
 
@@ -293,14 +281,8 @@ class InMemoryStore(Store):
 
     @asynccontextmanager
     async def watch(self, task: str | None = None) -> AsyncIterator[Signal]:
-        watch = Signal()
-        self._watches.setdefault(task, set()).add(watch)
-        try:
-            yield watch
-        finally:
-            self._watches[task].discard(watch)
-            if not self._watches[task]:
-                del self._watches[task]
+        with self._watches.watch(task) as signal:
+            yield signal
 
     async def aclose(self) -> None:
         await anyio.lowlevel.checkpoint()
@@ -316,9 +298,11 @@ class InMemoryStore(Store):
             raise Fenced(f"task {claim.task!r} was claimed again or given up", reason="claim")
 
     def _check_new(self, new: NewTask) -> None:
-        for other in (new.base, new.parent):
-            if other:
-                self._row(other)
+        if new.parent:
+            self._row(new.parent)
+        if new.through > (self._row(new.base).last_seq if new.base else 0):
+            raise Conflict(f"the base of {new.task!r} has no seq {new.through}", reason="through")
+        _check_dense(new.lines, new.through)
 
     def _existing(self, new: NewTask) -> str | None:
         """The id of the task that `new` would double."""
@@ -343,27 +327,20 @@ class InMemoryStore(Store):
         if row is None or (row.status == "ended" and post.kind != "erase"):
             return False
         if post.key not in row.keys:
-            self._deliver(row, post)
+            row.accept(post)
+            self._changed(row)
         return True
-
-    def _deliver(self, row: TaskData, post: Post) -> None:
-        row.keys.add(post.key)
-        n = len(row.keys)
-        row.inbox[n] = InboxItem(n=n, key=post.key, kind=post.kind, body=post.body)
-        if row.status == "waiting":
-            row.status, row.retry_at = "ready", None
-        self._changed(row)
 
     def _claim(self, row: TaskData, worker: str) -> Claim:
         unreleased = row.token is not None
         if unreleased:
-            del self._held[row.worker][row.new.task]
+            self._leases.give_up(row.worker, row.new.task)
         row.fence += 1
         row.attempts += 1
         row.token, row.worker = self._ids.token(), worker
         if row.status == "ready":
-            row.status = "running"
-        self._held.setdefault(worker, {})[row.new.task] = None
+            row.move("running")
+        self._leases.take(worker, row.new.task)
         self._changed(row)
         return Claim(
             task=row.new.task,
@@ -377,13 +354,10 @@ class InMemoryStore(Store):
     def _release(self, row: TaskData) -> None:
         if row.token is None:
             return
-        held = self._held[row.worker]
-        del held[row.new.task]
-        if not held:
-            del self._held[row.worker], self._leases[row.worker]
+        self._leases.give_up(row.worker, row.new.task)
         row.token, row.worker = None, ""
         if row.status == "running" or (row.status == "waiting" and row.inbox):
-            row.status, row.reason = "ready", ""
+            row.move("ready")
 
     def _wakes(self) -> list[tuple[float, TaskData, Timer | None]]:
         """Everything that wakes a waiting task, earliest first."""
@@ -401,14 +375,12 @@ class InMemoryStore(Store):
                 where.setdefault(name)
             else:
                 where.pop(name, None)
-        for watch in (*self._watches.get(name, ()), *self._watches.get(None, ())):
-            watch.mark()
+        self._watches.mark(name)
 
 
-def _names(line: Line) -> set[str]:
-    """The names that `Store.read` may select a line by: its extension, and the extension with the kind."""
-    envelope = decode(line)
-    return {envelope.extension, f"{envelope.extension}.{envelope.kind}"}
+def _check_dense(lines: Sequence[Line], after: int) -> None:
+    if [line.seq for line in lines] != list(range(after + 1, after + 1 + len(lines))):
+        raise Conflict(f"the lines do not follow seq {after} without a gap", reason="gap")
 
 
 def _age(row: TaskRow) -> tuple[float, str]:
