@@ -51,7 +51,7 @@ HEAVY = [
 
 
 def imported(source: str) -> dict[str, bool]:
-    """Return the top-level packages that a module imports, and whether the import waits inside a function."""
+    """Return the packages that a module imports, and whether that waits for a call or a type checker."""
     found: dict[str, bool] = {}
 
     def visit(node: ast.AST, waits: bool) -> None:
@@ -62,6 +62,8 @@ def imported(source: str) -> dict[str, bool]:
             case ast.ImportFrom(module=str(module), level=0):
                 names = [module]
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.Lambda():
+                waits = True
+            case ast.If(test=ast.Name(id="TYPE_CHECKING")):
                 waits = True
         for name in names:
             top = name.split(".")[0]
