@@ -212,6 +212,35 @@ def test_a_tombstone_is_not_reduced_and_puts_nothing_into_the_conversation(
     assert (state.states["alpha"], state.broken, state.corrupt, shown(state)) == (["fine"], {}, None, [])
 
 
+def test_a_tombstone_of_a_core_record_says_nothing_and_is_no_fault(log: LogWriter, shown: Shown) -> None:
+    log.say("go")
+    log.put(Continue(reason="empty_reply"), user("secret"))
+    *head, last = log.records
+    state = fold([*head, decode(tombstone(last)[0])])
+    assert (state.corrupt, shown(state)) == (None, ["go"])
+
+
+def test_a_plugin_may_name_itself_among_those_it_folds(log: LogWriter) -> None:
+    log.note("alpha", "noted")
+    count = Reducer(name="alpha", initial=int, reduce=lambda state, *_: state + 1, folds=("alpha",))
+    assert log.fold([count]).states == {"alpha": 1}
+
+
+def test_declared_types_are_for_a_plugins_own_records_alone(log: LogWriter) -> None:
+    log.note("beta", "noted", {"a": "text"})
+    seen = Reducer(name="alpha", reduce=lambda _, kind, data: data, folds=("beta",), types={"noted": int})
+    state = log.fold([seen, Reducer(name="beta")])
+    assert (state.states["alpha"], state.skipped) == ({"a": "text"}, {})
+
+
+def test_no_plugin_can_change_what_the_next_one_hears_of_an_erasure(log: LogWriter) -> None:
+    def empty(state: Any, kind: str, data: list[int]) -> list[int]:
+        return [data.pop()]
+
+    log.put(Erased(seqs=[1]))
+    assert log.fold([Reducer(name=name, reduce=empty) for name in "xy"]).states == {"x": [1], "y": [1]}
+
+
 def test_every_plugin_hears_of_an_erasure_once_even_one_that_folds_the_core(log: LogWriter) -> None:
     def names(state: list[str], kind: str, data: Any) -> list[str]:
         return [*state, kind]

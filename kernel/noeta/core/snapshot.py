@@ -193,8 +193,6 @@ class Snapshots:
                 for seq in seqs[bisect_left(seqs, run.first) : bisect_right(seqs, run.last)]:
                     settled.append(Item(seq, messages[seq], before))
                     before = seq
-                if before != run.last:
-                    return None
             tail = [
                 Item(seq, made[seq][part - 1] if part else messages[seq], -1, part) for seq, part in kept.tail
             ]
