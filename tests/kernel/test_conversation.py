@@ -11,18 +11,14 @@ from hypothesis import strategies as st
 from noeta.core.conversation import Conversation, Run, Shared
 
 
-@given(st.lists(st.tuples(st.integers(0, 4), st.sampled_from(["append", "insert", "copy"]), st.integers())))
+@given(st.lists(st.tuples(st.integers(0, 4), st.sampled_from(["extend", "copy"]), st.integers())))
 def test_shared_sequences_behave_like_lists_of_their_own(steps: list[tuple[int, str, int]]) -> None:
     pairs: list[tuple[Shared[int], list[int]]] = [(Shared([1]), [1])]
     for who, what, value in steps:
         shared, plain = pairs[who % len(pairs)]
-        if what == "append":
-            shared.append(value)
-            plain.append(value)
-        elif what == "insert":
-            at = value % (len(plain) + 1)
-            shared.insert(at, value)
-            plain.insert(at, value)
+        if what == "extend":
+            shared.extend([value, value])
+            plain.extend([value, value])
         else:
             pairs.append((shared.copy(), list(plain)))
     for shared, plain in pairs:
@@ -46,8 +42,12 @@ def test_a_copy_shares_the_items_however_many_there_are() -> None:
     sizes = []
     for length in (10, 10_000):
         conversation = long(length)
+        conversation.add_reply(length + 1, b"{}", length)
         copy = conversation.copy()
-        assert copy._items._list is conversation._items._list
+        copy.add(length + 2, b"{}")
+        conversation.add(length + 2, b"{}")
+        conversation.add_reply(length + 3, b"{}", length + 2)
+        assert copy._settled._list is conversation._settled._list
         sizes.append(sum(sys.getsizeof(getattr(copy, name)) for name in Conversation.__slots__))
     assert sizes[0] == sizes[1]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import anyio
 import msgspec
 import pytest
 from hypothesis import given, settings
@@ -18,7 +19,7 @@ from noeta.core.records import Compacted, Erased, Received, TaskCreated
 from noeta.core.snapshot import MIN_RECORDS, SHARE, Snapshots, encode_slice
 from noeta.core.state import TaskState
 from noeta.testing.log_writer import LogWriter
-from noeta.testing.logs import logs
+from noeta.testing.logs import damaged_logs, logs
 from noeta.toolkit.in_memory import InMemoryStore
 
 
@@ -53,6 +54,10 @@ def reducers(fingerprint: str = "1") -> list[Reducer]:
     ]
 
 
+def is_dense(lines: list[Line]) -> bool:
+    return bool(lines) and [line.seq for line in lines] == list(range(1, len(lines) + 1))
+
+
 async def store_of(lines: list[Line], blobs: Any = ()) -> CountingStore:
     store = CountingStore()
     wake = Post(task="t", key="wake", kind="message", body=b"{}")
@@ -72,12 +77,10 @@ async def load(store: InMemoryStore, fingerprint: str = "1") -> TaskState:
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 @settings(deadline=None)
-@given(lines=logs(max_steps=40), data=st.data())
+@given(lines=logs(max_steps=40) | damaged_logs().filter(is_dense), data=st.data())
 def test_a_state_restored_at_any_point_and_folded_on_is_the_state(
     backend: str, lines: list[Line], data: st.DataObject
 ) -> None:
-    import anyio
-
     cuts = sorted(data.draw(st.sets(st.integers(1, len(lines)), min_size=1, max_size=3)))
 
     async def check() -> None:
@@ -97,6 +100,40 @@ def test_a_state_restored_at_any_point_and_folded_on_is_the_state(
         assert await load(store, fingerprint="2") == whole
 
     anyio.run(check, backend=backend)
+
+
+NO_PLACE = {
+    "a second result": ("tool_finished", '"data":{"call":"CALL"}'),
+    "a result of no call": ("tool_finished", '"data":{"call":"c0"}'),
+    "a notice": ("notice", '"data":{"text":"x"}'),
+    "a newer kind": ("of_tomorrow", '"data":{}'),
+    "a newer version": ("continue", '"data":{},"v":9'),
+    "bad data": ("continue", '"data":{"reason":7}'),
+    "a tombstone": ("continue", '"erased":true'),
+    "a plugin's tombstone": ("noted", '"erased":true'),
+}
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("case", NO_PLACE)
+async def test_a_message_without_a_place_in_the_conversation_gets_none_from_a_snapshot(
+    log: LogWriter, case: str
+) -> None:
+    log.say("go")
+    (call,) = log.reply("", calls=1)
+    log.run(call)
+    kind, rest = NO_PLACE[case]
+    extension = "alpha" if kind == "noted" else "core"
+    head = f'"seq":{log.seq + 1},"at":1,"extension":"{extension}","kind":"{kind}"'
+    body = f'{rest.replace("CALL", call)},"message":{{"role":"user","content":[]}}'
+    log.lines.append(Line(log.seq + 1, f"{{{head},{body}}}".encode()))
+    log.reply("end")
+    log.reply("really")
+    whole = log.fold(reducers())
+    assert len(whole.conversation) == 5
+    store = await store_of(log.lines)
+    await keep(store, Snapshots(store, "t", Folder(reducers())).take(whole))
+    assert await load(store) == whole
 
 
 @pytest.mark.anyio

@@ -209,14 +209,15 @@ def decode(line: Line) -> Envelope:
 
     Its data is a JSON text that says why.
     """
+    seq, data = line
     try:
-        envelope = _envelope(line.data)
+        envelope = _envelope(data)
     except (ValueError, RecursionError) as error:
         why = str(error)
     else:
-        if envelope.seq == line.seq:
+        if envelope.seq == seq and not (envelope.erased and envelope.message):
             return envelope
-        why = f"the line says seq {envelope.seq}"
+        why = f"the line says seq {envelope.seq}" if envelope.seq != seq else "a tombstone holds a message"
     return Envelope(seq=line.seq, at=0.0, extension=CORE, kind=UNREADABLE, data=Raw(_encode(why)))
 
 

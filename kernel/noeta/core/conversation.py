@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import Generic, NamedTuple, TypeVar, overload
 
 from msgspec import Struct
@@ -20,36 +20,26 @@ T = TypeVar("T")
 class Shared(Sequence[T], Generic[T]):
     """A sequence that grows at its end. Copies share one list, each through its own length."""
 
-    __slots__ = ("_length", "_list", "_owned")
+    __slots__ = ("_length", "_list")
 
     def __init__(self, items: Iterable[T] = ()) -> None:
         self._list = list(items)
         self._length = len(self._list)
-        self._owned = True
 
     def copy(self) -> Shared[T]:
         """Another handle on the same items, in O(1); what one of the two adds, the other does not see."""
         other: Shared[T] = Shared.__new__(Shared)
         other._list, other._length = self._list, self._length
-        other._owned = self._owned = False
         return other
 
-    def append(self, item: T) -> None:
-        """Add `item` at the end."""
-        items, length = self._list, self._length
-        if len(items) != length:
+    def extend(self, items: Iterable[T]) -> None:
+        """Add `items` at the end."""
+        mine = self._list
+        if len(mine) != self._length:
             # Another handle has grown past this one, so the list is no longer ours to extend.
-            items = items[:length]
-            self._list, self._owned = items, True
-        items.append(item)
-        self._length = length + 1
-
-    def insert(self, index: int, item: T) -> None:
-        """Put `item` before the one at `index`: O(items behind it), and once O(all) after a copy."""
-        if not self._owned:
-            self._list, self._owned = self._list[: self._length], True
-        self._list.insert(index, item)
-        self._length += 1
+            mine = self._list = mine[: self._length]
+        mine += items
+        self._length = len(mine)
 
     def __len__(self) -> int:
         return self._length
@@ -113,11 +103,13 @@ class Conversation(Sequence[Item]):
     the next reply says what its request was built from, so nothing ever stands between a call and its result.
     """
 
-    __slots__ = ("_in_runs", "_items", "_placed", "_runs", "_settled", "last_seq")
+    __slots__ = ("_in_runs", "_placed", "_runs", "_settled", "_tail", "last_seq")
 
     def __init__(self) -> None:
-        self._items: Shared[Item] = Shared()
-        self._settled = 0
+        self._settled: Shared[Item] = Shared()
+        # The tail is short and each copy has its own. So only a second reply makes two copies part, and what
+        # a hook is shown of the records on their way costs nothing that grows with the conversation.
+        self._tail: list[Item] = []
         # The call indexes of the results at the head of the tail, ascending.
         self._placed: tuple[int, ...] = ()
         # Runs of the first `_in_runs` settled items; they are brought up to date when asked for.
@@ -126,9 +118,9 @@ class Conversation(Sequence[Item]):
         self.last_seq: int = 0
 
     def copy(self) -> Conversation:
-        """A conversation of the same items, in O(1)."""
+        """A conversation of the same items, in O(its tail)."""
         other = Conversation.__new__(Conversation)
-        other._items, other._settled, other._placed = self._items.copy(), self._settled, self._placed
+        other._settled, other._tail, other._placed = self._settled.copy(), self._tail[:], self._placed
         other._runs, other._in_runs, other.last_seq = self._runs, self._in_runs, self.last_seq
         return other
 
@@ -138,10 +130,7 @@ class Conversation(Sequence[Item]):
     ) -> Conversation:
         """The conversation whose `settled` items, `tail`, `placed` and `last_seq` were kept in a snapshot."""
         conversation = cls()
-        conversation._items = Shared(settled)
-        conversation._settled = len(conversation._items)
-        for item in tail:
-            conversation._items.append(item)
+        conversation._settled, conversation._tail = Shared(settled), list(tail)
         conversation._placed, conversation.last_seq = tuple(placed), last_seq
         return conversation
 
@@ -150,7 +139,7 @@ class Conversation(Sequence[Item]):
         """The settled items in short."""
         # A new list each time, since copies of this conversation may hold the old one.
         runs = list(self._runs)
-        for item in self._items[self._in_runs : self._settled]:
+        for item in self._settled[self._in_runs :]:
             last = runs[-1] if runs else None
             if last and not item.part and not last.part and item.before == last.last:
                 runs[-1] = Run(last.first, item.seq)
@@ -158,13 +147,13 @@ class Conversation(Sequence[Item]):
                 runs[-1] = Run(last.first, item.part, last.part)
             else:
                 runs.append(Run(item.seq, item.part or item.seq, item.part))
-        self._runs, self._in_runs = runs, self._settled
+        self._runs, self._in_runs = runs, len(self._settled)
         return list(runs)
 
     @property
     def tail(self) -> list[Item]:
         """The items that came since the last reply."""
-        return self._items[self._settled :]
+        return list(self._tail)
 
     @property
     def placed(self) -> tuple[int, ...]:
@@ -173,33 +162,33 @@ class Conversation(Sequence[Item]):
 
     def add(self, seq: int, data: bytes) -> None:
         """Put a message at the end."""
-        self._items.append(Item(seq, data, self.last_seq))
+        self._tail.append(Item(seq, data, self.last_seq))
         self.last_seq = seq
 
     def add_reply(self, seq: int, data: bytes, built_at: int) -> None:
         """Put a reply right behind the items of its request, which was built at seq `built_at`."""
-        item = Item(seq, data, self.last_seq)
-        at, results = self._items._length, self._settled + len(self._placed)
+        tail, results = self._tail, len(self._placed)
+        at = len(tail)
         # Behind the results the tail is in the order of seqs, so what came after the request is at its end.
-        while at > results and self._items[at - 1].seq > built_at:
+        while at > results and tail[at - 1].seq > built_at:
             at -= 1
-        self._put(at, item)
-        self._settled, self._placed, self.last_seq = at + 1, (), seq
+        self._tail = tail[at:]
+        tail[at:] = (Item(seq, data, self.last_seq),)
+        self._settled.extend(tail)
+        self._placed, self.last_seq = (), seq
 
     def add_result(self, seq: int, data: bytes, index: int) -> None:
         """Put the result of the reply's call `index` behind those of earlier calls."""
         placed = self._placed
-        at = bisect(placed, index)
-        self._put(self._settled + at, Item(seq, data, self.last_seq))
+        at = bisect(placed, index) if placed else 0
+        self._tail.insert(at, Item(seq, data, self.last_seq))
         self._placed = (*placed[:at], index, *placed[at:]) if placed else (index,)
         self.last_seq = seq
 
     def erase(self, seqs: Iterable[int]) -> None:
         """Take the items of these records out."""
         gone = set(seqs)
-        self._rebuild(
-            [item for item in self._items[: self._settled] if item.seq not in gone], gone.__contains__
-        )
+        self._rebuild([item for item in self._settled if item.seq not in gone], gone.__contains__)
 
     def compact(
         self, seq: int, through: int, keep: Iterable[int], ahead: Sequence[bytes], after: Sequence[bytes]
@@ -208,40 +197,43 @@ class Conversation(Sequence[Item]):
         kept = set(keep)
         made = [Item(seq, data, self.last_seq, i) for i, data in enumerate((*ahead, *after), 1)]
         old = [item for item in self if item.seq <= through and item.seq in kept]
-        new = [item for item in self._items[: self._settled] if item.seq > through]
+        new = [item for item in self._settled if item.seq > through]
         self._rebuild([*made[: len(ahead)], *old, *made[len(ahead) :], *new], lambda seq: seq <= through)
         if made:
             self.last_seq = seq
 
     def _rebuild(self, settled: list[Item], gone: Callable[[int], bool]) -> None:
         """Start again from `settled` and the items of the tail whose seq is not `gone`."""
-        tail = self.tail
+        tail = self._tail
         self._placed = tuple(i for i, item in zip(self._placed, tail, strict=False) if not gone(item.seq))
-        self._items = Shared([*settled, *(item for item in tail if not gone(item.seq))])
-        self._settled, self._runs, self._in_runs = len(settled), [], 0
-
-    def _put(self, at: int, item: Item) -> None:
-        if at == self._items._length:
-            self._items.append(item)
-        else:
-            self._items.insert(at, item)
+        self._settled, self._tail = Shared(settled), [item for item in tail if not gone(item.seq)]
+        self._runs, self._in_runs = [], 0
 
     def __len__(self) -> int:
-        return len(self._items)
+        return len(self._settled) + len(self._tail)
 
     @overload
     def __getitem__(self, index: int) -> Item: ...
     @overload
     def __getitem__(self, index: slice) -> list[Item]: ...
     def __getitem__(self, index: int | slice) -> Item | list[Item]:
-        return self._items[index]
+        settled = len(self._settled)
+        if isinstance(index, slice):
+            start, stop, step = index.indices(len(self))
+            if step == 1:
+                return (
+                    self._settled[start:stop] + self._tail[max(start - settled, 0) : max(stop - settled, 0)]
+                )
+            return [self[i] for i in range(start, stop, step)]
+        at = range(len(self))[index]
+        return self._settled[at] if at < settled else self._tail[at - settled]
 
     def __iter__(self) -> Iterator[Item]:
-        return iter(self._items)
+        return chain(self._settled, self._tail)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Conversation):
             return NotImplemented
-        mine, theirs = (self._placed, self._settled), (other._placed, other._settled)
+        mine, theirs = (self._placed, len(self._settled)), (other._placed, len(other._settled))
         # `before` and `last_seq` only tell neighbours apart, and a restored item does not know its own.
         return mine == theirs and [i.key for i in self] == [i.key for i in other]

@@ -63,13 +63,19 @@ def _context_composed(state: TaskState, record: Envelope, data: r.ContextCompose
 def _model_replied(state: TaskState, record: Envelope, data: r.ModelReplied) -> None:
     if record.message:
         state.conversation.add_reply(record.seq, bytes(record.message), data.built_at)
-    state.calls = {
-        ref.id: Call(id=ref.id, name=ref.name, seq=record.seq, index=i) for i, ref in enumerate(data.calls)
-    }
-    turn = state.turn or Turn(seq=record.seq)
-    state.turn = Turn(seq=turn.seq, steps=turn.steps + 1, continues=turn.continues)
-    state.usage, state.context_usage = state.usage + data.usage, data.usage
-    state.failures, state.retry_at = 0, None
+    seq = record.seq
+    calls = {}
+    for i, ref in enumerate(data.calls):
+        id = ref.id
+        calls[id] = Call(id=id, name=ref.name, seq=seq, index=i)
+    state.calls = calls
+    turn = state.turn or Turn(seq=seq)
+    state.turn = replace(turn, steps=turn.steps + 1)
+    usage = data.usage
+    state.usage = state.usage + usage
+    state.context_usage = usage
+    if state.failures or state.retry_at is not None:
+        state.failures, state.retry_at = 0, None
 
 
 def _model_failed(state: TaskState, record: Envelope, data: r.ModelFailed) -> None:
@@ -82,7 +88,9 @@ def _model_called(state: TaskState, record: Envelope, data: r.ModelCalled) -> No
 
 
 def _tool_started(state: TaskState, record: Envelope, data: r.ToolStarted) -> None:
-    _change_call(state, data.call, status="started", attempts=data.attempt)
+    call = state.calls.get(data.call)
+    if call is not None and call.status != "done":
+        state.calls[data.call] = replace(call, status="started", attempts=data.attempt)
 
 
 def _tool_finished(state: TaskState, record: Envelope, data: r.ToolFinished) -> None:

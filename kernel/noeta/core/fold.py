@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
-from noeta.core.codec import UNREADABLE, CompactedParts, Envelope, compacted
+from noeta.core.codec import UNREADABLE, Envelope, compacted
 from noeta.core.facts import CORE_FOLD
 from noeta.core.records import CORE, ERASED_KIND, VERSION
 from noeta.core.state import Problem, Skipped, TaskState
@@ -83,7 +83,7 @@ class Folder:
                 decoders = types and {k: msgspec.json.Decoder(t).decode for k, t in types.items()}
                 targets.setdefault(extension, []).append(_Target(reducer.name, reducer.reduce, decoders))
         self._targets = {extension: tuple(found) for extension, found in targets.items()}
-        self._of_core = self._targets.get(CORE, ())
+        self._of_core = tuple((target.name, target.reduce) for target in self._targets.get(CORE, ()))
         self._all = tuple(_Target(r.name, r.reduce, None) for r in reducers if r.reduce is not None)
 
     def start(self) -> TaskState:
@@ -107,11 +107,12 @@ class Folder:
             if not record.erased:
                 self._apply_plugin(state, record)
             return
-        known = CORE_FOLD.get(record.kind)
+        kind = record.kind
+        known = CORE_FOLD.get(kind)
         if known is None or record.v > VERSION:
             _set_aside(state, record)
             return
-        if record.erased and record.kind != "received":
+        if record.erased and kind != "received":
             return
         decode, change = known
         try:
@@ -119,22 +120,30 @@ class Folder:
             if change is not None:
                 change(state, record, data)
         except (ValueError, RecursionError) as error:
-            state.corrupt = state.corrupt or Problem(seq=seq, why=f"{record.kind}: {error}")
+            state.corrupt = state.corrupt or Problem(seq=seq, why=f"{kind}: {error}")
+            data = None
+        if record.message:
+            # Also when the message has not joined the conversation, so that no run reaches across it.
+            state.conversation.last_seq = seq
+        if data is None:
             return
-        if self._of_core or record.kind in _FOR_PLUGINS:
-            self._tell(state, record, data)
-
-    def _tell(self, state: TaskState, record: Envelope, data: Any) -> None:
-        """Pass a core record on to the plugins it concerns."""
-        if record.kind == "erased":
-            for target in self._all:
-                self._reduce(state, target, record.seq, ERASED_KIND, list(data.seqs))
-            return
-        if record.kind == "task_created" and data.history_from:
-            self._continue(state, record.seq)
-        for target in self._of_core:
-            whole = compacted(data) if isinstance(data, CompactedParts) else data
-            self._reduce(state, target, record.seq, record.kind, whole)
+        if kind in _SPECIAL:
+            if kind == "erased":
+                for target in self._all:
+                    self._reduce(state, target.name, target.reduce, seq, ERASED_KIND, list(data.seqs))
+                return
+            if kind == "task_created" and data.history_from:
+                self._continue(state, seq)
+            if kind == "compacted":
+                data = compacted(data)
+        states, broken = state.states, state.broken
+        for name, reduce in self._of_core:
+            # As `_reduce`: a call a plugin and record more would cost as much as most of them do.
+            if name not in broken:
+                try:
+                    states[name] = reduce(states[name], kind, data)
+                except Exception as error:
+                    broken[name] = Problem(seq=seq, why=f"reduce of {kind}: {_told(error)}")
 
     def _apply_plugin(self, state: TaskState, record: Envelope) -> None:
         if record.message:
@@ -155,7 +164,7 @@ class Folder:
             except (ValueError, RecursionError) as error:
                 _skip(state, record, f"plugin {target.name!r} cannot read it: {error}")
                 continue
-            self._reduce(state, target, record.seq, record.kind, data)
+            self._reduce(state, target.name, target.reduce, record.seq, record.kind, data)
 
     def _continue(self, state: TaskState, seq: int) -> None:
         for reducer in self.reducers:
@@ -164,21 +173,23 @@ class Folder:
             except Exception as error:
                 state.broken[reducer.name] = Problem(seq=seq, why=f"continue_state: {_told(error)}")
 
-    def _reduce(self, state: TaskState, target: _Target, seq: int, kind: str, data: Any) -> None:
-        if target.name in state.broken:
+    def _reduce(self, state: TaskState, name: str, reduce: Any, seq: int, kind: str, data: Any) -> None:
+        if name in state.broken:
             return
         try:
-            state.states[target.name] = target.reduce(state.states[target.name], kind, data)
+            state.states[name] = reduce(state.states[name], kind, data)
         except Exception as error:
-            state.broken[target.name] = Problem(seq=seq, why=f"reduce of {kind}: {_told(error)}")
+            state.broken[name] = Problem(seq=seq, why=f"reduce of {kind}: {_told(error)}")
 
 
 _untyped = msgspec.json.Decoder().decode
-_FOR_PLUGINS = frozenset({"erased", "task_created"})
+_SPECIAL = frozenset({"compacted", "erased", "task_created"})
 
 
 def _set_aside(state: TaskState, record: Envelope) -> None:
     """Note a core record that this version cannot use."""
+    if record.message:
+        state.conversation.last_seq = record.seq
     if record.kind == UNREADABLE:
         state.corrupt = state.corrupt or Problem(seq=record.seq, why=str(_untyped(record.data)))
     else:

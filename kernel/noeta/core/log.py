@@ -341,7 +341,7 @@ async def history(
     *,
     through: int | None = None,
     only: Collection[str] | None = None,
-    page: int = 10_000,
+    page: int = 1_000,
 ) -> AsyncIterator[list[Line]]:
     """The lines of a task and of the tasks it continues, in pages, in the order of their one number line."""
     row = await store.task(task)

@@ -50,13 +50,11 @@ _core_part = msgspec.json.Decoder(_CorePart).decode
 
 async def whole(store: Store, lines: Iterable[Line]) -> list[Envelope]:
     """The envelopes of `lines`, with the data and messages that lie in blobs put back."""
-    found = []
-    for line in lines:
-        envelope = decode(line)
-        if envelope.blob:
-            envelope = with_body(envelope, await store.read_blob(envelope.blob) or b"")
-        found.append(envelope)
-    return found
+    return [await _filled(store, envelope) if envelope.blob else envelope for envelope in map(decode, lines)]
+
+
+async def _filled(store: Store, envelope: Envelope) -> Envelope:
+    return with_body(envelope, await store.read_blob(envelope.blob) or b"")
 
 
 class Snapshots:
@@ -70,18 +68,21 @@ class Snapshots:
 
     async def load(self) -> TaskState:
         """The state after the task's last record, from a snapshot and the log behind it if possible."""
-        state = await self._restored() or self._folder.start()
+        state, apply = await self._restored() or self._folder.start(), self._folder.apply
         async for lines in history(self._store, self._task, state.seq):
             self.grown(lines)
-            for envelope in await whole(self._store, lines):
-                self._folder.apply(state, envelope)
+            # One by one, not `whole`: a page of envelopes does not fit the processor's cache.
+            for line in lines:
+                envelope = decode(line)
+                if envelope.blob:
+                    envelope = await _filled(self._store, envelope)
+                apply(state, envelope)
         return state
 
-    def grown(self, lines: Iterable[Line]) -> None:
+    def grown(self, lines: Sequence[Line]) -> None:
         """Count lines that were appended."""
-        for line in lines:
-            self._records += 1
-            self._bytes += len(line.data)
+        self._records += len(lines)
+        self._bytes += sum([len(data) for _, data in lines])
 
     @property
     def due(self) -> bool:
@@ -171,10 +172,13 @@ class Snapshots:
         wanted = [(run.first, run.first if run.part else run.last) for run in kept.runs]
         for first, last in _joined([*wanted, *((seq, seq) for seq, _ in kept.tail)]):
             async for lines in history(self._store, self._task, first - 1, through=last):
-                for envelope in await whole(self._store, lines):
-                    if envelope.message:
-                        messages[envelope.seq] = bytes(envelope.message)
-                    elif (envelope.extension, envelope.kind) == (CORE, "compacted"):
+                for line in lines:
+                    envelope = decode(line)
+                    if envelope.blob:
+                        envelope = await _filled(self._store, envelope)
+                    if message := envelope.message:
+                        messages[envelope.seq] = bytes(message)
+                    elif envelope.kind == "compacted" and envelope.extension == CORE:
                         parts: CompactedParts = DECODERS["compacted"].decode(envelope.data)
                         made[envelope.seq] = [
                             bytes(raw) for raw in (*parts.lead, *parts.summary, *parts.after)

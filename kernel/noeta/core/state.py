@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any, Literal
 
 import msgspec
@@ -124,7 +125,7 @@ class TaskState(Core, kw_only=True):
 
         Costs the live calls, children and timers.
         """
-        other = type(self)(**{name: getattr(self, name) for name in self.__struct_fields__})
+        other = copy(self)
         other.conversation = self.conversation.copy()
         for name in _DICTS:
             setattr(other, name, dict(getattr(self, name)))

@@ -1,0 +1,52 @@
+"""What `import noeta` costs: CPU time and modules, against the libraries that any such program needs."""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+
+from measure import Value, exact, ratios, spread
+
+STATEMENTS = {
+    "python": "pass",
+    "libraries": "import asyncio, sqlite3, msgspec, pluggy",
+    "noeta": "import noeta",
+}
+COUNT = "import sys; print(len(sys.modules))"
+
+
+def _cpu(statement: str) -> float:
+    """CPU ms of a Python that runs the statement, start and end included."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run([sys.executable, "-c", statement], check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) * 1e3
+
+
+def _modules(statement: str) -> int:
+    run = subprocess.run([sys.executable, "-c", f"{statement}\n{COUNT}"], stdout=subprocess.PIPE, check=True)
+    return int(run.stdout)
+
+
+def measure(quick: bool) -> list[Value]:
+    """Values of this subject."""
+    taken: dict[str, list[float]] = {name: [] for name in STATEMENTS}
+    for _ in range(3 if quick else 15):
+        for name, statement in STATEMENTS.items():
+            taken[name].append(_cpu(statement))
+    return [
+        Value(
+            "modules", "modules after `import noeta`", exact(_modules(STATEMENTS["noeta"])), "", "gate 1: 260"
+        ),
+        Value("python", "CPU of a bare Python", spread(taken["python"]), "ms"),
+        Value("libraries", "CPU with asyncio, sqlite3, msgspec and pluggy", spread(taken["libraries"]), "ms"),
+        Value("noeta", "CPU with `import noeta`", spread(taken["noeta"]), "ms"),
+        Value(
+            "ratio",
+            "noeta over the libraries",
+            ratios(taken["noeta"], taken["libraries"]),
+            "x",
+            "gate 1: 2.0",
+        ),
+    ]

@@ -1,0 +1,115 @@
+"""Logs in a store: in memory with its snapshot, and in a file, for measurements of memory."""
+
+from __future__ import annotations
+
+import time
+from array import array
+from collections.abc import Collection, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from plugins import PLUGINS
+
+from noeta.core.codec import Line, decode
+from noeta.core.fold import Folder
+from noeta.core.items import Post, encode_body
+from noeta.core.log import NewTask, SnapshotPart
+from noeta.core.snapshot import Snapshots
+from noeta.core.state import TaskState
+from noeta.toolkit.in_memory import InMemoryStore
+
+
+class Taken(msgspec.Struct):
+    """What a run of the snapshot policy along a log left and cost.
+
+    `parts` are the newest of each name, `sizes` the bytes that each snapshot wrote, `seconds` the CPU time
+    each took.
+    """
+
+    parts: dict[str, SnapshotPart] = {}
+    sizes: list[int] = []
+    seconds: list[float] = []
+    state: Any = None
+
+
+def along(lines: Sequence[Line]) -> Taken:
+    """Fold `lines` record by record and take a snapshot whenever one is due."""
+    folder = Folder(PLUGINS)
+    # Taking a snapshot needs no store.
+    snapshots = Snapshots(None, "t", folder)  # type: ignore[arg-type]
+    state, taken = folder.start(), Taken()
+    for line in lines:
+        folder.apply(state, decode(line))
+        snapshots.grown((line,))
+        if snapshots.due:
+            start = time.process_time()
+            parts = snapshots.take(state)
+            taken.seconds.append(time.process_time() - start)
+            taken.sizes.append(sum(len(part.data) for part in parts))
+            taken.parts.update((part.name, part) for part in parts)
+    taken.state = state
+    return taken
+
+
+async def in_memory(lines: Sequence[Line], parts: Sequence[SnapshotPart] = ()) -> InMemoryStore:
+    """A store with the task ``t`` of this log and snapshot."""
+    store = InMemoryStore()
+    post = Post(task="t", key="k1", kind="message", body=encode_body())
+    await store.create(NewTask(task="t", agent="coder", root="t", lines=lines, posts=[post]))
+    (claim,) = await store.claim("w1")
+    await store.append(claim, len(lines), b"a" * 16, consume=[1], snapshot=parts, release=True)
+    return store
+
+
+class LogFile:
+    """The reading half of a store over one file of lines, so that no line stays in memory."""
+
+    def __init__(self, folder: Path) -> None:
+        self._lines = (folder / "lines").open("rb")
+        self._ends = array("q", (folder / "ends").read_bytes())
+        self._parts = folder / "parts"
+
+    @staticmethod
+    def write(folder: Path, lines: Sequence[Line], parts: Collection[SnapshotPart]) -> None:
+        """Put a log and its snapshot into the folder."""
+        ends, end = array("q", [0]), 0
+        with (folder / "lines").open("wb") as file:
+            for line in lines:
+                end += file.write(line.data)
+                ends.append(end)
+        (folder / "ends").write_bytes(ends.tobytes())
+        (folder / "parts").write_bytes(msgspec.msgpack.encode(list(parts)))
+
+    async def task(self, task: str) -> Any:
+        """The two fields of a row that readers of a log look at."""
+        return msgspec.defstruct("Row", [("base", str, ""), ("through", int, 0)])()
+
+    async def read(
+        self,
+        task: str,
+        after: int = 0,
+        *,
+        through: int | None = None,
+        limit: int | None = None,
+        only: Collection[str] | None = None,
+    ) -> list[Line]:
+        """As `Store.read`."""
+        last = len(self._ends) - 1 if through is None else min(through, len(self._ends) - 1)
+        last = last if limit is None else min(last, after + limit)
+        if only is not None or last <= after:
+            return []
+        ends = self._ends[after : last + 1]
+        self._lines.seek(ends[0])
+        sizes = (b - a for a, b in pairwise(ends))
+        return [Line(after + i, self._lines.read(size)) for i, size in enumerate(sizes, 1)]
+
+    async def snapshot(self, task: str) -> list[SnapshotPart]:
+        """As `Store.snapshot`."""
+        return msgspec.msgpack.decode(self._parts.read_bytes(), type=list[SnapshotPart])
+
+
+async def load(store: Any) -> TaskState:
+    """The state of the task ``t``, by whatever the store holds of it."""
+    return await Snapshots(store, "t", Folder(PLUGINS)).load()
