@@ -13,21 +13,22 @@ class TaskData:
     """One task: its row, log, inbox, timers and snapshot."""
 
     def __init__(self, new: NewTask, now: float) -> None:
-        self.new = new
+        self.new: NewTask = new
         self.status: Status = "waiting"
-        self.reason = "idle"
-        self.created_at = self.updated_at = now
+        self.reason: str = "idle"
+        self.created_at: float = now
+        self.updated_at: float = now
         self.retry_at: float | None = None
         self.lines: list[Line] = []
         self.inbox: dict[int, InboxItem] = {}
         self.keys: set[str] = set()
         self.timers: dict[str, Timer] = {}
         self.parts: dict[str, SnapshotPart] = {}
-        self.fence = 0
+        self.fence: int = 0
         self.token: bytes | None = None
-        self.worker = ""
-        self.attempts = 0
-        self.version = new.version
+        self.worker: str = ""
+        self.attempts: int = 0
+        self.version: int = new.version
         self.last_append: bytes | None = None
 
     @property

@@ -1,0 +1,71 @@
+"""What watches promise: a change is never lost between two waits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from noeta.core.log import Timer
+from noeta.testing.store.world import StoreFactory, expect, mail, opened
+
+
+async def a_change_between_two_waits_is_not_lost(make_store: StoreFactory) -> None:
+    """What changes after a watch begins, and between two of its waits, ends the next wait at once (I9)."""
+    async with opened(make_store) as world:
+        claim = await world.running("task")
+        for name in ("task", None):
+            async with world.store.watch(name) as watch:
+                await world.write(claim, 1)
+                expect(await world.wait(watch), True, f"a wait of a watch on {name!r} after an append")
+                await world.store.post(mail("task", f"watched as {name}"))
+                expect(await world.wait(watch), True, f"a wait of a watch on {name!r} after a post")
+
+
+async def a_wait_ends_with_a_change_or_with_its_time(make_store: StoreFactory) -> None:
+    """Whoever waits is woken by an append, a post or a timer, and else when time is up (I9)."""
+    async with opened(make_store) as world:
+        claim = await world.running("task")
+        at = world.clock.now() + 5000
+
+        async def fire() -> None:
+            world.clock.jump(6000)
+            await world.store.fire_timers()
+
+        async with world.store.watch("task") as own, world.store.watch() as every:
+            for watch in (own, every):
+                expect(await world.times_out(watch), True, "a short wait ends when nothing happens")
+            for n, (why, change) in enumerate(
+                (
+                    ("an append", lambda: world.drain(claim)),
+                    ("a post", lambda: world.store.post(mail("task", "first"))),
+                    ("a wait", lambda: world.park(claim, set_timers=[Timer(name="t", gen=9, at=at)])),
+                    ("a timer", fire),
+                )
+            ):
+                # Each kind of watch waits for half of the changes, and has to notice the other half later.
+                one, other = (own, every) if n % 2 else (every, own)
+                expect(await world.wait(one, change), True, f"a wait ends with {why}")
+                expect(await world.wait(other), True, f"a wait after {why} ends at once")
+
+
+async def a_watch_on_everything_sees_work_to_do(make_store: StoreFactory) -> None:
+    """A worker that watches all is woken by a new task, a wake and a release, and finds the task (I9)."""
+    async with opened(make_store) as world, world.store.watch() as watch:
+        expect(await world.wait(watch, lambda: world.ready("task")), True, "a wait ends with a new task")
+        claim = await world.claim("task")
+        await world.times_out(watch)
+        expect(
+            await world.wait(watch, lambda: world.store.release(claim)), True, "a wait ends with a release"
+        )
+        await world.park(await world.claim("task"))
+        await world.times_out(watch)
+        post = mail("task", "wake")
+        expect(await world.wait(watch, lambda: world.store.post(post)), True, "a wait ends with a wake")
+        expect(await world.claimable("worker"), ["task"], "the tasks to take after a wait ended")
+
+
+CHECKS: tuple[Callable[[StoreFactory], Any], ...] = (
+    a_change_between_two_waits_is_not_lost,
+    a_wait_ends_with_a_change_or_with_its_time,
+    a_watch_on_everything_sees_work_to_do,
+)
