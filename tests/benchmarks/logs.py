@@ -94,7 +94,7 @@ def _lines(growing: bool, parallel: bool, compacting: bool = False) -> Iterator[
         for template in (*templates[step % PERIOD], *last):
             figures[b"before"], figures[b"seq"] = seq, seq + 1
             seq += 1
-            yield Line(seq, template % figures)
+            yield template._replace(seq=seq, data=template.data % figures)
 
 
 def _beginning() -> list[tuple[str, Any, Message | None]]:
@@ -114,23 +114,24 @@ def _beginning() -> list[tuple[str, Any, Message | None]]:
     ]
 
 
-def _templates(rng: random.Random, place: int, parallel: bool) -> list[bytes]:
+def _templates(rng: random.Random, place: int, parallel: bool) -> list[Line]:
     """The lines of one step."""
     return [
         _template(AT + 3 * place + 0.1 * i, *record) for i, record in enumerate(_step(rng, place, parallel))
     ]
 
 
-def _template(at: float, extension: str, kind: str, data: Any, message: Message | None = None) -> bytes:
+def _template(at: float, extension: str, kind: str, data: Any, message: Message | None = None) -> Line:
+    """A line whose bytes have places for the figures that change."""
     owner = "" if extension == "core" else extension
     hook = "after_tool" if owner else ""
-    data_ = encode(SEQ, at, extension, kind, data, message=message, by=owner, hook=hook).line.data
-    template = data_.replace(b"%", b"%%")
+    line = encode(SEQ, at, extension, kind, data, message=message, by=owner, hook=hook).line
+    template = line.data.replace(b"%", b"%%")
     for figure, name in MARKS.items():
         template = template.replace(str(figure).encode(), f"%({name})d".encode())
-    if template % {name.encode(): figure for figure, name in MARKS.items()} != data_:
+    if template % {name.encode(): figure for figure, name in MARKS.items()} != line.data:
         raise ValueError("a template does not give its own line back")
-    return template
+    return line._replace(data=template)
 
 
 def _step(rng: random.Random, place: int, parallel: bool) -> Iterator[tuple[Any, ...]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from array import array
 from collections.abc import Collection, Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +14,9 @@ from plugins import PLUGINS
 from noeta.core.codec import Line, decode
 from noeta.core.fold import Folder
 from noeta.core.items import Post, encode_body
-from noeta.core.log import NewTask, SnapshotPart
-from noeta.core.snapshot import Snapshots
+from noeta.core.log import Append, NewTask, SnapshotPart
 from noeta.core.state import TaskState
+from noeta.host.snapshot import Snapshots
 from noeta.toolkit.in_memory import InMemoryStore
 
 
@@ -59,7 +58,8 @@ async def in_memory(lines: Sequence[Line], parts: Sequence[SnapshotPart] = ()) -
     post = Post(task="t", key="k1", kind="message", body=encode_body())
     await store.create(NewTask(task="t", agent="coder", root="t", lines=lines, posts=[post]))
     (claim,) = await store.claim("w1")
-    await store.append(claim, len(lines), b"a" * 16, consume=[1], snapshot=parts, release=True)
+    append = Append(expected_seq=len(lines), id=b"a" * 16, consume=[1], snapshot=parts, release=True)
+    await store.append(claim, append)
     return store
 
 
@@ -69,6 +69,7 @@ class LogFile:
     def __init__(self, folder: Path) -> None:
         self._lines = (folder / "lines").open("rb")
         self._ends = array("q", (folder / "ends").read_bytes())
+        self._messages = (folder / "messages").read_bytes()
         self._parts = folder / "parts"
 
     @staticmethod
@@ -80,6 +81,7 @@ class LogFile:
                 end += file.write(line.data)
                 ends.append(end)
         (folder / "ends").write_bytes(ends.tobytes())
+        (folder / "messages").write_bytes(bytes(line.message for line in lines))
         (folder / "parts").write_bytes(msgspec.msgpack.encode(list(parts)))
 
     async def task(self, task: str) -> Any:
@@ -94,16 +96,20 @@ class LogFile:
         through: int | None = None,
         limit: int | None = None,
         only: Collection[str] | None = None,
+        messages: bool = False,
     ) -> list[Line]:
         """As `Store.read`."""
         last = len(self._ends) - 1 if through is None else min(through, len(self._ends) - 1)
-        last = last if limit is None else min(last, after + limit)
-        if only is not None or last <= after:
-            return []
-        ends = self._ends[after : last + 1]
-        self._lines.seek(ends[0])
-        sizes = (b - a for a, b in pairwise(ends))
-        return [Line(after + i, self._lines.read(size)) for i, size in enumerate(sizes, 1)]
+        found: list[Line] = []
+        for seq in range(after + 1, last + 1) if only is None else ():
+            carries = self._messages[seq - 1] == 1
+            if carries or not messages:
+                self._lines.seek(self._ends[seq - 1])
+                data = self._lines.read(self._ends[seq] - self._ends[seq - 1])
+                found.append(Line(seq, data, "", carries))
+                if len(found) == limit:
+                    break
+        return found
 
     async def snapshot(self, task: str) -> list[SnapshotPart]:
         """As `Store.snapshot`."""

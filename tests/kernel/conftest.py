@@ -1,4 +1,4 @@
-"""What the kernel's tests share: a log written record by record, and a short view of a conversation."""
+"""What the kernel's tests share: a short view of a conversation."""
 
 from __future__ import annotations
 
@@ -8,12 +8,6 @@ import pytest
 
 from noeta.core.messages import ToolResult
 from noeta.core.state import TaskState
-from noeta.testing.log_writer import LogWriter
-
-
-@pytest.fixture
-def log() -> LogWriter:
-    return LogWriter()
 
 
 @pytest.fixture

@@ -7,31 +7,27 @@ from typing import Any
 import anyio
 import pytest
 
-from noeta.core.codec import Line
+from noeta.core.codec import Line, encode
 from noeta.core.errors import UnknownTask
-from noeta.core.log import Claim, NewTask, history, tail
-from noeta.core.records import TaskCreated
+from noeta.core.items import Post
+from noeta.core.log import Append, NewTask, history, tail
 from noeta.toolkit.in_memory import InMemoryStore
 
 pytestmark = pytest.mark.anyio
 
 
 def line(seq: int, kind: str = "noted", extension: str = "x") -> Line:
-    return Line(
-        seq, b'{"seq":%d,"at":1,"extension":"%s","kind":"%s"}' % (seq, extension.encode(), kind.encode())
-    )
+    return encode(seq, 1.0, extension, kind, None).line
 
 
 async def grow(store: InMemoryStore, task: str, lines: list[Line], **options: Any) -> None:
     (claim,) = await store.claim("w", task=task)
-    await store.append(
-        claim, lines[0].seq - 1, f"{task}{lines[0].seq}".encode(), lines, release=True, **options
-    )
+    id = f"{task}{lines[0].seq}".encode()
+    append = Append(expected_seq=lines[0].seq - 1, id=id, lines=lines, release=True, **options)
+    await store.append(claim, append)
 
 
 def task(name: str, lines: list[Line], base: str = "") -> NewTask:
-    from noeta.core.items import Post
-
     wake = Post(task=name, key="wake", kind="message", body=b"{}")
     return NewTask(
         task=name, agent="a", root=name, lines=lines, posts=[wake], base=base, through=lines[0].seq - 1
@@ -54,8 +50,8 @@ async def store() -> InMemoryStore:
 
 async def test_history_runs_through_the_tasks_that_a_task_continues(store: InMemoryStore) -> None:
     assert await seqs(history(store, "c")) == [[1, 2, 3, 4], [5, 6], [7, 8]]
-    kinds = [found.data.split(b'"kind":')[1] async for page in history(store, "c") for found in page]
-    assert kinds == [b'"noted"}'] * 4 + [b'"of_b"}'] * 2 + [b'"of_c"}'] * 2
+    names = [found.name async for page in history(store, "c") for found in page]
+    assert names == ["x.noted"] * 4 + ["x.of_b"] * 2 + ["y.of_c"] * 2
 
 
 @pytest.mark.parametrize(
@@ -113,5 +109,3 @@ async def test_the_first_record_of_a_task_may_be_any_bytes() -> None:
     store = InMemoryStore()
     await store.create(task("odd", [Line(1, b"\xff\x00")]))
     assert await store.read("odd") == [Line(1, b"\xff\x00")]
-    assert TaskCreated(task="odd", agent="a").kind == "task_created"
-    assert Claim(task="odd", fence=1, token=b"", worker="w").attempts == 1

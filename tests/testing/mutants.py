@@ -20,28 +20,28 @@ MUTANTS = [
     Mutant(
         "the blobs of an append are not kept",
         "store.py",
-        "        self._blobs.hold(row.new.task, blobs)\n",
+        "        self._blobs.hold(row.new.task, append.blobs)\n",
         "",
         "an_append_lands_whole",
     ),
     Mutant(
         "the version of a row goes down",
         "store.py",
-        "max(row.version, version)",
+        "max(row.version, append.version)",
         "version",
         "newer_tasks_are_passed_over",
     ),
     Mutant(
         "the expected seq is not compared",
         "store.py",
-        "        if row.last_seq != expected_seq:\n",
+        "        if row.last_seq != append.expected_seq:\n",
         "        if False:\n",
         "a_refused_append_changes_nothing",
     ),
     Mutant(
         "records may leave a gap",
         "store.py",
-        "        _check_dense(lines, expected_seq)\n",
+        "        _check_dense(append.lines, append.expected_seq)\n",
         "",
         "a_refused_append_changes_nothing",
     ),
@@ -49,37 +49,37 @@ MUTANTS = [
         "children are checked after the records are written",
         "store.py",
         "            self._check_new(new)\n\n"
-        "        row.last_append = append_id\n        row.lines += lines\n",
-        "            row.lines += lines\n            lines = ()\n            self._check_new(new)\n\n"
-        "        row.last_append = append_id\n        row.lines += lines\n",
+        "        row.last_append = append.id\n        row.lines += append.lines\n",
+        "            row.lines += append.lines\n            self._check_new(new)\n\n"
+        "        row.last_append = append.id\n",
         "a_refused_append_changes_nothing",
     ),
     Mutant(
         "an append waits between two of its writes",
         "store.py",
-        "        row.lines += lines\n        row.version",
-        "        row.lines += lines\n        await anyio.lowlevel.checkpoint()\n        row.version",
+        "        row.lines += append.lines\n        row.version",
+        "        row.lines += append.lines\n        await anyio.lowlevel.checkpoint()\n        row.version",
         "a_cancelled_append_lands_whole_or_not_at_all",
     ),
     Mutant(
         "an append's id is noted before anything is written",
         "store.py",
-        "        row.last_append = append_id\n",
-        "        row.last_append = append_id\n        await anyio.lowlevel.checkpoint()\n",
+        "        row.last_append = append.id\n",
+        "        row.last_append = append.id\n        await anyio.lowlevel.checkpoint()\n",
         "a_cancelled_append_lands_whole_or_not_at_all",
     ),
     Mutant(
         "a repeated append is not recognised",
         "store.py",
-        "        if append_id == row.last_append:\n",
+        "        if append.id == row.last_append:\n",
         "        if False:\n",
         "an_append_repeated_is_done_once",
     ),
     Mutant(
         "a repeated append needs its claim",
         "store.py",
-        "        if append_id == row.last_append:\n",
-        "        self._check_claim(row, claim)\n        if append_id == row.last_append:\n",
+        "        if append.id == row.last_append:\n",
+        "        self._check_claim(row, claim)\n        if append.id == row.last_append:\n",
         "an_append_repeated_is_done_once",
     ),
     Mutant(
@@ -92,22 +92,30 @@ MUTANTS = [
     Mutant(
         "the white space around a record is lost",
         "store.py",
-        "        row.lines += lines\n        row.version",
-        "        row.lines += [Line(line.seq, line.data.strip()) for line in lines]\n        row.version",
+        "        row.lines += append.lines\n        row.version",
+        "        row.lines += [line._replace(data=line.data.strip()) for line in append.lines]\n"
+        "        row.version",
         "bytes_come_back_as_they_were_given",
     ),
     Mutant(
         "a kind cannot be read alone",
         "rows.py",
-        '    return {envelope.extension, f"{envelope.extension}.{envelope.kind}"}\n',
-        "    return {envelope.extension}\n",
+        '{line.name, line.name.partition(".")[0]}',
+        '{line.name.partition(".")[0]}',
         "read_gives_what_is_asked_for",
     ),
     Mutant(
         "reading goes past `through`",
         "rows.py",
-        "        lines = self.lines[start:end]\n",
-        "        lines = self.lines[start:]\n",
+        "range(start, min(end, len(self.lines)))",
+        "range(start, len(self.lines))",
+        "read_gives_what_is_asked_for",
+    ),
+    Mutant(
+        "records without a message are read with those that have one",
+        "rows.py",
+        "            if line.message or not messages:\n                yield line\n",
+        "            yield line\n",
         "read_gives_what_is_asked_for",
     ),
     Mutant(
@@ -171,9 +179,10 @@ MUTANTS = [
     Mutant(
         "a claimer waits between looking and taking",
         "store.py",
-        "                claims.append(self._claim(row, worker))\n",
-        "                await anyio.lowlevel.checkpoint()\n"
-        "                claims.append(self._claim(row, worker))\n",
+        "        claims = [self._claim(row, worker) for row in list(islice(fitting, limit))]\n",
+        "        found = list(islice(fitting, limit))\n"
+        "        await anyio.lowlevel.checkpoint()\n"
+        "        claims = [self._claim(row, worker) for row in found]\n",
         "concurrent_claimers_get_different_tasks",
     ),
     Mutant(
@@ -186,8 +195,8 @@ MUTANTS = [
     Mutant(
         "only a running task can be lost",
         "store.py",
-        "*self._leases.lost()]",
-        '*(name for name in self._leases.lost() if self._tasks[name].status == "running")]',
+        "self._leases.lost()))",
+        '(name for name in self._leases.lost() if self._tasks[name].status == "running")))',
         "a_lost_task_is_claimable_whatever_its_status",
     ),
     Mutant(
@@ -236,28 +245,35 @@ MUTANTS = [
     Mutant(
         "every append resets the attempts",
         "store.py",
-        "        if progress:\n",
+        "        if append.progress:\n",
         "        if True:\n",
         "attempts_count_claims_since_progress",
     ),
     Mutant(
+        "a task that is over is claimed again",
+        "store.py",
+        '            and (row.status != "ended" or row.inbox)\n',
+        "",
+        "a_lost_task_is_claimable_whatever_its_status",
+    ),
+    Mutant(
         "queues are not looked at",
         "store.py",
-        "                and (queues is None or row.new.queue in queues)\n",
+        "            and (queues is None or row.new.queue in queues)\n",
         "",
         "claims_pass_over_what_was_not_asked_for",
     ),
     Mutant(
         "agents are not looked at",
         "store.py",
-        "                and (agents is None or row.new.agent in agents)\n",
+        "            and (agents is None or row.new.agent in agents)\n",
         "",
         "claims_pass_over_what_was_not_asked_for",
     ),
     Mutant(
         "versions are not looked at",
         "store.py",
-        "                and row.version <= version\n",
+        "            and row.version <= version\n",
         "",
         "newer_tasks_are_passed_over",
     ),
@@ -300,14 +316,14 @@ MUTANTS = [
     Mutant(
         "items are consumed in any order",
         "store.py",
-        "        if list(consume) != list(row.inbox)[: len(consume)]:\n",
-        "        if not set(consume) <= set(row.inbox):\n",
+        "        if list(append.consume) != list(row.inbox)[: len(append.consume)]:\n",
+        "        if not set(append.consume) <= set(row.inbox):\n",
         "items_are_consumed_once_and_in_order",
     ),
     Mutant(
         "a task waits over unread items",
         "store.py",
-        '        if status != "running" and len(row.inbox) > len(consume):\n',
+        '        if append.status != "running" and len(row.inbox) > len(append.consume):\n',
         "        if False:\n",
         "nobody_sleeps_over_mail",
     ),
@@ -356,8 +372,8 @@ MUTANTS = [
     Mutant(
         "the first post that cannot be delivered stops the others",
         "store.py",
-        "        undelivered = [post for post in posts if not self._delivered(post)]\n",
-        "        undelivered = []\n        for post in posts:\n            if not undelivered and not"
+        "        undelivered = [post for post in append.posts if not self._delivered(post)]\n",
+        "        undelivered = []\n        for post in append.posts:\n            if not undelivered and not"
         " self._delivered(post):\n                undelivered = [post]\n",
         "posts_of_an_append_reach_who_can_take_them",
     ),
@@ -393,8 +409,8 @@ MUTANTS = [
     Mutant(
         "a timer set again is the old one",
         "store.py",
-        "        row.timers.update({timer.name: timer for timer in set_timers})\n",
-        "        row.timers = {timer.name: timer for timer in set_timers} | row.timers\n",
+        "        row.timers.update({timer.name: timer for timer in append.set_timers})\n",
+        "        row.timers = {timer.name: timer for timer in append.set_timers} | row.timers\n",
         "a_timer_set_again_replaces_and_cleared_is_gone",
     ),
     Mutant(
@@ -506,9 +522,9 @@ MUTANTS = [
     Mutant(
         "children are made before the log is looked at",
         "store.py",
-        "        if row.last_seq != expected_seq:\n",
-        "        for new in spawn:\n            if self._existing(new) is None:\n"
-        "                self._create(new)\n        if row.last_seq != expected_seq:\n",
+        "        if row.last_seq != append.expected_seq:\n",
+        "        for new in append.spawn:\n            if self._existing(new) is None:\n"
+        "                self._create(new)\n        if row.last_seq != append.expected_seq:\n",
         "a_child_exists_exactly_if_its_append_landed",
     ),
     Mutant(
@@ -635,8 +651,8 @@ MUTANTS = [
     Mutant(
         "an old part of a snapshot stays",
         "store.py",
-        "        row.parts.update({part.name: part for part in snapshot})\n",
-        "        row.parts = {part.name: part for part in snapshot} | row.parts\n",
+        "        row.parts.update({part.name: part for part in append.snapshot})\n",
+        "        row.parts = {part.name: part for part in append.snapshot} | row.parts\n",
         "snapshot_parts_are_replaced_by_name",
     ),
     # Watches.

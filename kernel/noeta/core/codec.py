@@ -29,10 +29,16 @@ UNREADABLE = "unreadable"
 
 
 class Line(NamedTuple):
-    """One row of a log: its seq and the original bytes of its record."""
+    """One row of a log: the original bytes of a record, and what a store may select it by.
+
+    `name` is ``extension.kind``, and `message` says that the record carries a message, in the line or in its
+    blob.
+    """
 
     seq: int
     data: bytes
+    name: str = ""
+    message: bool = False
 
 
 class Envelope(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
@@ -153,7 +159,7 @@ def encode(
         message=raw_message if len(bytes(raw_message)) > MAX_INLINE_BYTES else ABSENT,
     )
     if not large.data and not large.message:
-        return Encoded(Line(seq, _encode(envelope)), tuple(blobs), envelope)
+        return Encoded(_line(envelope, message is not None), tuple(blobs), envelope)
     body = blob_of(_encode(large))
     envelope = msgspec.structs.replace(envelope, blob=body.sha256)
     short = msgspec.structs.replace(
@@ -161,7 +167,11 @@ def encode(
         data=NULL if large.data else raw_data,
         message=ABSENT if large.message else raw_message,
     )
-    return Encoded(Line(seq, _encode(short)), (*blobs, body), envelope)
+    return Encoded(_line(short, message is not None), (*blobs, body), envelope)
+
+
+def _line(envelope: Envelope, message: bool) -> Line:
+    return Line(envelope.seq, _encode(envelope), f"{envelope.extension}.{envelope.kind}", message)
 
 
 def _without_bytes(message: Message, blobs: list[Blob]) -> Message:
@@ -209,9 +219,9 @@ def decode(line: Line) -> Envelope:
 
     Its data is a JSON text that says why.
     """
-    seq, data = line
+    seq = line.seq
     try:
-        envelope = _envelope(data)
+        envelope = _envelope(line.data)
     except (ValueError, RecursionError) as error:
         why = str(error)
     else:
@@ -301,4 +311,4 @@ def tombstone(envelope: Envelope) -> tuple[Line, tuple[str, ...]]:
         except ValueError:
             pass
     stone = msgspec.structs.replace(envelope, data=data, message=ABSENT, blob="", erased=True)
-    return Line(envelope.seq, _encode(stone)), tuple(blobs)
+    return _line(stone, False), tuple(blobs)

@@ -16,8 +16,8 @@ What must hold whatever crashes and whenever:
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncGenerator, Collection, Sequence
+from contextlib import AbstractAsyncContextManager, aclosing
 from typing import Literal, Protocol
 
 from msgspec import Struct
@@ -69,8 +69,10 @@ class NewTask(Struct, frozen=True, kw_only=True):
 class TaskRow(Struct, frozen=True, kw_only=True):
     """What a store knows of a task without reading its log. Times are epoch seconds.
 
-    `reason` says what a waiting task waits for, or how an ended one ended. `attempts` is that of the last
-    claim. `version` is the newest record version in the log. `unread` counts the inbox items not consumed.
+    `reason` says what a waiting task waits for, or how an ended one ended, and is empty for others.
+    `retry_at` is None unless the task waits. `attempts` counts claims since the task last made progress.
+    `version` is the newest record version in the log. `unread` counts the inbox items not consumed.
+    `updated_at` is when the row last changed in any way.
     """
 
     task: str
@@ -128,6 +130,42 @@ class SnapshotPart(Struct, frozen=True, kw_only=True):
     data: bytes
 
 
+class Append(Struct, frozen=True, kw_only=True):
+    """All that one step of a claimed task makes durable.
+
+    `expected_seq` is where the log is, and `lines` continue it at the next seq. `id` is 16 random bytes: a
+    repeat with the same id writes nothing. `consume` are inbox numbers, the oldest unconsumed ones in order;
+    their bodies are dropped, their keys stay. A post with a key that its task has accepted is passed over, as
+    is a spawned task that exists (by id or by spawn key).
+
+    With status ``waiting`` or ``ended`` nothing may be left in the inbox: then a post that came meanwhile is
+    never slept over. A post of this very append to the task itself makes a waiting one ready. `reason` says
+    why it waits or how it ended, `retry_at` (epoch seconds) makes a waiting task ready without a post. A task
+    that has ended stays so and keeps no timers. `release` gives the claim up in the same commit; a running
+    task is then ready.
+
+    `progress` resets the count of attempts, `version` is the newest record version in `lines`. `snapshot`
+    parts replace the parts of the same name and may be dropped at any time.
+    """
+
+    expected_seq: int
+    id: bytes
+    lines: Sequence[Line] = ()
+    blobs: Sequence[Blob] = ()
+    consume: Sequence[int] = ()
+    posts: Sequence[Post] = ()
+    spawn: Sequence[NewTask] = ()
+    set_timers: Sequence[Timer] = ()
+    clear_timers: Collection[str] = ()
+    status: Literal["running", "waiting", "ended"] = "running"
+    reason: str = ""
+    retry_at: float | None = None
+    release: bool = False
+    progress: bool = False
+    version: int = 1
+    snapshot: Sequence[SnapshotPart] = ()
+
+
 class Appended(Struct, frozen=True, kw_only=True):
     """What an append did.
 
@@ -157,55 +195,27 @@ class Store(Protocol):
     async def create(self, new: NewTask) -> None:
         """Create a task, ready to be claimed when it has a post, else waiting (``idle``).
 
-        Raises `Duplicate` when the id exists, `UnknownTask` for an unknown base or parent.
+        Raises `Duplicate` when the id or the spawn key exists, `UnknownTask` for an unknown base or parent,
+        and `Conflict` when the lines leave a gap behind `through`, or `through` is not within the base.
         """
 
-    async def append(
-        self,
-        claim: Claim,
-        expected_seq: int,
-        append_id: bytes,
-        lines: Sequence[Line] = (),
-        *,
-        blobs: Sequence[Blob] = (),
-        consume: Sequence[int] = (),
-        posts: Sequence[Post] = (),
-        spawn: Sequence[NewTask] = (),
-        set_timers: Sequence[Timer] = (),
-        clear_timers: Collection[str] = (),
-        status: Literal["running", "waiting", "ended"] = "running",
-        reason: str = "",
-        retry_at: float | None = None,
-        release: bool = False,
-        progress: bool = False,
-        version: int = 1,
-        snapshot: Sequence[SnapshotPart] = (),
-    ) -> Appended:
+    async def append(self, claim: Claim, append: Append) -> Appended:
         """Write one step of a claimed task, all of it or nothing.
 
-        `lines` continue the log at ``expected_seq + 1``. `consume` are inbox numbers, the oldest unconsumed
-        ones in order; their bodies are dropped, their keys stay. A post with a key that its task has accepted
-        is passed over, as is a spawned task that exists (by id or by spawn key). An ended task keeps no
-        timers. `retry_at` (epoch seconds) makes a waiting task ready without a post. `progress` resets the
-        count of attempts. `snapshot` parts replace the parts of the same name and may be dropped at any time.
+        Repeating the task's last append, as after `Unavailable`, writes nothing and returns the same
+        `last_seq`, also when the claim is gone by then.
 
-        With status ``waiting`` or ``ended`` nothing may be left in the inbox: then a post that came meanwhile
-        is never slept over. A post of this very append to the task itself makes a waiting one ready.
-        `release` gives the claim up in the same commit; a running task is then ready. A task that has ended
-        stays so.
-
-        Repeating a call with the same `append_id`, as after `Unavailable`, writes nothing and returns the
-        same `last_seq`.
-
-        Raises `Fenced` when `claim` is not the newest, `Conflict` when the log is not at `expected_seq`, a
-        row to consume is not the oldest unconsumed one, or the inbox is not empty when it has to be.
+        Raises `Fenced` when `claim` is not the newest, `Conflict` when the log is not at `expected_seq`, the
+        lines leave a gap, a row to consume is not the oldest unconsumed one, the inbox is not empty when it
+        has to be, or a task to spawn does not fit (see `create`).
         """
 
     async def post(self, post: Post) -> None:
         """Put an item into a task's inbox; a waiting task becomes ready.
 
-        Raises `Duplicate` when the key was accepted before (whatever the body), `TaskOver` when the task has
-        ended and the item is no ``erase``; an ended task with an erasure in its inbox can be claimed.
+        Raises `Duplicate` when the key was accepted before, whatever the body and also when the task has
+        ended, and `TaskOver` when the task has ended and the item is no ``erase``. An ended task with an
+        erasure in its inbox can be claimed.
         """
 
     async def inbox(self, task: str, limit: int = 100) -> list[InboxItem]:
@@ -224,10 +234,9 @@ class Store(Protocol):
     ) -> list[Claim]:
         """Take up to `limit` tasks that need a worker, those that wait longest first.
 
-        A task needs one when it is ready and unclaimed, when the lease of the worker that holds it ran out
-        (whatever its status), or when it has ended with an unconsumed item. Rows above `version`, of other
-        queues or agents are passed over. Each claim's fence is higher than any before; a ready task is then
-        running.
+        A task needs one when it is ready and unclaimed, or when the lease of the worker that holds it ran
+        out; one that has ended needs one only while an item is unread. Rows above `version`, of other queues
+        or agents are passed over. Each claim's fence is higher than any before; a ready task is then running.
 
         The worker's lease, one for all it holds, ends `lease` seconds from now by the store's monotonic
         clock. Raises `Fenced` when it had run out already: the worker must drop all it holds and go on under
@@ -254,11 +263,12 @@ class Store(Protocol):
         through: int | None = None,
         limit: int | None = None,
         only: Collection[str] | None = None,
+        messages: bool = False,
     ) -> list[Line]:
         """The task's own lines with ``after < seq <= through``, in order, as they were written.
 
-        `only` keeps the records of these extensions; a name ``extension.kind`` keeps one kind. Records of a
-        base are not included. Raises `UnknownTask`.
+        `only` keeps the records of these extensions; a name ``extension.kind`` keeps one kind. `messages`
+        keeps the records that carry a message. Records of a base are not included. Raises `UnknownTask`.
         """
 
     async def read_blob(self, sha256: str) -> bytes | None:
@@ -271,10 +281,11 @@ class Store(Protocol):
         """Wake what is due by the store's clock, earliest first; how many timers fired and retries came due.
 
         Firing deletes the timer and posts `timer_post` in one commit, so that a timer set once fires once.
+        What is due is settled when the call begins: two due timers of an idle task both fire.
         """
 
     async def next_wake(self) -> float | None:
-        """The epoch second of the earliest timer or retry, due or not, that waits for a task now waiting."""
+        """The epoch second of the earliest timer or retry that may fire as things stand, due or not."""
 
     async def task(self, task: str) -> TaskRow:
         """A task's row. Raises `UnknownTask`."""
@@ -316,9 +327,10 @@ class Store(Protocol):
         """Close. Idempotent; nothing durable depends on it."""
 
 
-async def tail(store: Store, task: str, after: int = 0) -> AsyncIterator[Line]:
-    """The task's own lines behind `after`, then each new one as it becomes durable; ends when the task has
-    ended.
+async def tail(store: Store, task: str, after: int = 0) -> AsyncGenerator[Line, None]:
+    """The task's own lines behind `after`, then each new one as it becomes durable, until the task has ended.
+
+    Who stops early closes it (`contextlib.aclosing`).
     """
     async with store.watch(task) as watch:
         while True:
@@ -341,17 +353,23 @@ async def history(
     *,
     through: int | None = None,
     only: Collection[str] | None = None,
+    messages: bool = False,
     page: int = 1_000,
-) -> AsyncIterator[list[Line]]:
-    """The lines of a task and of the tasks it continues, in pages, in the order of their one number line."""
+) -> AsyncGenerator[list[Line], None]:
+    """The lines of a task and of the tasks it continues, in pages, in the order of their one number line.
+
+    Who stops early closes it (`contextlib.aclosing`).
+    """
     row = await store.task(task)
     if row.base and after < row.through:
-        of_base = row.through if through is None else min(through, row.through)
-        async for lines in history(store, row.base, after, through=of_base, only=only, page=page):
-            yield lines
+        last = row.through if through is None else min(through, row.through)
+        base = history(store, row.base, after, through=last, only=only, messages=messages, page=page)
+        async with aclosing(base) as pages:
+            async for lines in pages:
+                yield lines
     after = max(after, row.through)
     while True:
-        lines = await store.read(task, after, through=through, limit=page, only=only)
+        lines = await store.read(task, after, through=through, limit=page, only=only, messages=messages)
         if lines:
             yield lines
             after = lines[-1].seq

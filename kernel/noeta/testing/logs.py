@@ -251,7 +251,8 @@ def damaged_logs(max_steps: int = 20) -> SearchStrategy[list[Line]]:
     from hypothesis import strategies as st
 
     def core(seq: int, kind: str, rest: str) -> list[Line]:
-        return [Line(seq, f'{{"seq":{seq},"at":1,"extension":"core","kind":"{kind}",{rest}}}'.encode())]
+        data = f'{{"seq":{seq},"at":1,"extension":"core","kind":"{kind}",{rest}}}'.encode()
+        return [Line(seq, data, f"core.{kind}", '"message":' in rest)]
 
     ways = "bytes cut flip drop double kind version item block envelope type".split()
     blocks = (
@@ -259,15 +260,19 @@ def damaged_logs(max_steps: int = 20) -> SearchStrategy[list[Line]]:
     )
 
     def spoil(draw: DrawFn, line: Line) -> list[Line]:
-        seq, data = line
+        seq, data = line.seq, line.data
         match draw(st.sampled_from(ways)):
             case "bytes":
-                return [Line(seq, draw(st.binary(max_size=40)))]
+                return [line._replace(data=draw(st.binary(max_size=40)))]
             case "cut":
-                return [Line(seq, data[: draw(st.integers(0, len(data)))])]
+                return [line._replace(data=data[: draw(st.integers(0, len(data)))])]
             case "flip":
                 at = draw(st.integers(0, len(data) - 1))
-                return [Line(seq, data[:at] + bytes([data[at] ^ draw(st.integers(1, 255))]) + data[at + 1 :])]
+                return [
+                    line._replace(
+                        data=data[:at] + bytes([data[at] ^ draw(st.integers(1, 255))]) + data[at + 1 :]
+                    )
+                ]
             case "drop":
                 return []
             case "double":
@@ -275,13 +280,13 @@ def damaged_logs(max_steps: int = 20) -> SearchStrategy[list[Line]]:
             case "kind":
                 return core(seq, "of_tomorrow", '"data":{}')
             case "version":
-                return [Line(seq, data[:-1] + b',"v":99}')]
+                return [line._replace(data=data[:-1] + b',"v":99}')]
             case "item":
                 return core(seq, "received", '"data":{"n":1,"key":"k","item":"of_tomorrow"}')
             case "block":
                 return core(seq, "continue", f'"data":{{}},"message":{{"role":"user","content":{blocks}}}')
             case "envelope":
-                return [Line(seq, data[:-1] + b',"of_tomorrow":{"a":[1,2]}}')]
+                return [line._replace(data=data[:-1] + b',"of_tomorrow":{"a":[1,2]}}')]
             case _:
                 return core(seq, decode(line).kind, '"data":7')
 

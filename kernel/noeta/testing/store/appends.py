@@ -62,7 +62,7 @@ async def after_the_step(make_store: StoreFactory) -> Seen:
     """What is seen when nothing disturbs that step."""
     async with opened(make_store) as world:
         _, step = await busy(world)
-        await world.store.append(**step)
+        await world.append(**step)
         return await observe(world.store, BLOBS)
 
 
@@ -70,7 +70,7 @@ async def an_append_lands_whole(make_store: StoreFactory) -> None:
     """Records, blobs, consumption, posts, children, timers and status of one append land together (I1)."""
     async with opened(make_store) as world:
         _, step = await busy(world)
-        done = await world.store.append(**step)
+        done = await world.append(**step)
         expect(
             (done.last_seq, list(done.undelivered), list(done.existing)), (4, [], []), "an append's report"
         )
@@ -115,9 +115,9 @@ async def a_refused_append_changes_nothing(make_store: StoreFactory) -> None:
             ("a child with a gap in its log", Conflict, {"spawn": [*step["spawn"], holey]}),
         ]
         for why, error, changed in cases:
-            await refused(world.store.append(**step | changed), error, f"an append with {why}")
+            await refused(world.append(**step | changed), error, f"an append with {why}")
             same(await observe(world.store, BLOBS), before, f"after an append refused for {why}")
-        await world.store.append(**step)
+        await world.append(**step)
         same(await observe(world.store, BLOBS), await after_the_step(make_store), "after refused appends")
 
 
@@ -129,12 +129,12 @@ async def a_cancelled_append_lands_whole_or_not_at_all(make_store: StoreFactory)
             _, step = await busy(world)
             before = await observe(world.store, BLOBS)
             with anyio.CancelScope() as scope:
-                cut = Cut(world.store.append(**step), scope, at)
+                cut = Cut(world.append(**step), scope, at)
                 await cut
             seen = await observe(world.store, BLOBS)
             if seen.tasks["task"].row.last_seq == 2:
                 same(seen, before, f"after an append cancelled where it suspends for the {at}. time")
-            same_after_retry = await world.store.append(**step)
+            same_after_retry = await world.append(**step)
             expect(same_after_retry.last_seq, 4, "the seq after a cancelled append was repeated")
             promise = f"after an append cancelled at its {at}. suspension was repeated"
             same(await observe(world.store, BLOBS), wanted, promise)
@@ -153,11 +153,11 @@ async def an_append_repeated_is_done_once(make_store: StoreFactory) -> None:
             "consume": [1],
             "posts": [mail("task", "to myself")],
         }
-        first = await world.store.append(claim, **step)
+        first = await world.append(claim, **step)
         seen = await observe(world.store)
 
         async def again(when: str) -> None:
-            done = await world.store.append(claim, **step)
+            done = await world.append(claim, **step)
             expect(done.last_seq, first.last_seq, f"the seq of an append repeated {when}")
 
         await again("at once")
@@ -171,7 +171,7 @@ async def an_append_repeated_is_done_once(make_store: StoreFactory) -> None:
         await world.write(later, 1)
         seen = await observe(world.store)
         await refused(
-            world.store.append(claim, **step | {"append_id": b"not the same one"}),
+            world.append(claim, **step | {"append_id": b"not the same one"}),
             Fenced,
             "an append with an id of its own under a claim that is gone",
         )
@@ -183,7 +183,7 @@ async def an_append_with_no_id_before_it_is_new(make_store: StoreFactory) -> Non
     for append_id in (b"", b"\0" * 16):
         async with opened(make_store) as world:
             claim = await world.running("task")
-            done = await world.store.append(claim, 1, append_id, lines(1, 1))
+            done = await world.append(claim, 1, append_id, lines(1, 1))
             expect(done.last_seq, 2, "the seq after a first append")
 
 
@@ -199,8 +199,8 @@ async def bytes_come_back_as_they_were_given(make_store: StoreFactory) -> None:
     ]
     async with opened(make_store) as world:
         claim = await world.running("task")
-        given = [Line(seq, data) for seq, data in enumerate(odd, 2)]
-        await world.store.append(claim, 1, world.ids.token(), given)
+        given = [Line(seq, data, "probe.noted") for seq, data in enumerate(odd, 2)]
+        await world.append(claim, 1, world.ids.token(), given)
         found = await world.store.read("task", 1)
         expect([entry.seq for entry in found], [2, 3, 4, 5, 6, 7], "the seqs of records")
         for seq, data, wanted in zip(range(2, 8), texts(found), odd, strict=True):
@@ -217,13 +217,13 @@ async def bytes_come_back_as_they_were_given(make_store: StoreFactory) -> None:
 
 
 async def read_gives_what_is_asked_for(make_store: StoreFactory) -> None:
-    """Seqs are dense; `after`, `through`, `limit` and `only` choose among them, in order (I2)."""
+    """Seqs are dense; `after`, `through`, `limit`, `only` and `messages` choose among them, in order (I2)."""
     async with opened(make_store) as world:
         claim = await world.running("task")
         kinds = [("a", "x"), ("b", "x"), ("a", "y"), ("b", "y"), ("a", "x")]
         for seq, (extension, kind) in enumerate(kinds, 2):
             entry = line(seq, extension=extension, kind=kind)
-            await world.store.append(claim, seq - 1, world.ids.token(), [entry])
+            await world.append(claim, seq - 1, world.ids.token(), [entry])
         cases: list[tuple[dict[str, Any], list[int]]] = [
             ({}, [1, 2, 3, 4, 5, 6]),
             ({"after": 4}, [5, 6]),
@@ -240,6 +240,9 @@ async def read_gives_what_is_asked_for(make_store: StoreFactory) -> None:
             ({"only": []}, []),
             ({"only": ["a"], "limit": 2}, [2, 4]),
             ({"only": ["a"], "after": 2, "through": 5}, [4]),
+            ({"messages": True}, [3, 6]),
+            ({"messages": True, "only": ["a"]}, [6]),
+            ({"messages": True, "limit": 1}, [3]),
         ]
         for asked, wanted in cases:
             found = await world.store.read("task", **asked)
@@ -260,9 +263,7 @@ async def a_continued_task_counts_on(make_store: StoreFactory) -> None:
         expect([entry.seq for entry in found], [5], "seqs chosen from a continued task")
         found = await world.store.read("fork", through=3)
         expect(found, [], "the records of a base, read from the task that continues it")
-        await refused(
-            world.store.append(claim, 4, world.ids.token(), lines(4, 1)), Conflict, "a seq used twice"
-        )
+        await refused(world.append(claim, 4, world.ids.token(), lines(4, 1)), Conflict, "a seq used twice")
 
 
 CHECKS: tuple[Callable[[StoreFactory], Any], ...] = (

@@ -27,11 +27,9 @@ async def writes_nothing(world: World, stale: Claim, why: str) -> None:
     """Every way to write with a claim that is not the newest is refused, or does nothing."""
     before = await observe(world.store)
     seq = before.tasks[stale.task].row.last_seq
-    append = world.store.append(stale, seq, world.ids.token(), lines(seq, 1))
+    append = world.append(stale, seq, world.ids.token(), lines(seq, 1))
     await refused(append, Fenced, f"an append under a claim {why}")
-    await refused(
-        world.store.append(stale, seq, world.ids.token()), Fenced, f"an empty append under one {why}"
-    )
+    await refused(world.append(stale, seq, world.ids.token()), Fenced, f"an empty append under one {why}")
     purge = world.store.purge(stale, [line(1, "gone")], [])
     await refused(purge, Fenced, f"a purge under a claim {why}")
     await world.store.release(stale)
@@ -127,11 +125,13 @@ async def wall_clock_jumps_change_no_claim(make_store: StoreFactory) -> None:
 
 
 async def a_lost_task_is_claimable_whatever_its_status(make_store: StoreFactory) -> None:
-    """When the lease of its holder ran out, a task running, waiting or ended can be claimed (I4, I28)."""
+    """A task whose holder's lease ran out can be claimed, an ended one while an item is unread (I4, I28)."""
     async with opened(make_store) as world:
         await world.running("running", "gone")
         await world.park(await world.running("kept", "gone"), "children", release=False)
         await world.end(await world.running("ended", "gone"), release=False)
+        await world.end(await world.running("over", "gone"), release=False)
+        await world.store.post(mail("ended", "erasure", "erase"))
         await world.running("safe", "alive")
         world.clock.advance(20)
         await world.store.renew("alive")

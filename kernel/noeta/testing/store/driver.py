@@ -217,7 +217,7 @@ class Driver:
         """Append what was prepared last for the task."""
         claim, seq, append_id, written, step = self._last[task]
         done = (task, append_id) in self.model.appends
-        call = self.world.store.append(claim, seq, append_id, written, **step)
+        call = self.world.append(claim, seq, append_id, written, **step)
 
         def model() -> Any:
             return _report(self.model.append(claim, seq, append_id, written, **step), done)
@@ -256,11 +256,19 @@ class Driver:
         await self.both("sweep", _given(sorted(gone)), lambda: sorted(self.model.sweep_ended()))
 
     async def read(
-        self, task: int, after: int, through: int | None, limit: int | None, only: Collection[str] | None
+        self,
+        task: int,
+        after: int,
+        through: int | None,
+        limit: int | None,
+        only: Collection[str] | None,
+        messages: bool,
     ) -> None:
         """Read a part of a log."""
-        call = self.world.store.read(f"t{task}", after, through=through, limit=limit, only=only)
-        await self.both("read", call, lambda: self.model.read(f"t{task}", after, through, limit, only))
+        name = f"t{task}"
+        call = self.world.store.read(name, after, through=through, limit=limit, only=only, messages=messages)
+        model = self.model
+        await self.both("read", call, lambda: model.read(name, after, through, limit, only, messages))
 
 
 def _post(spec: tuple[int, int, str]) -> Post:

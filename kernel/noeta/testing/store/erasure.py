@@ -38,7 +38,7 @@ async def a_purge_leaves_no_trace(make_store: StoreFactory) -> None:
         names = [picture.sha256, other.sha256]
         part = SnapshotPart(name="part", fingerprint="code", seq=2, data=CANARY.encode())
         record = line(2, CANARY)
-        await world.store.append(
+        await world.append(
             *(claim, 1, world.ids.token(), [record, line(3)]),
             consume=[1],
             blobs=[picture, other],

@@ -170,7 +170,7 @@ async def a_childs_end_reaches_its_parent_once(make_store: StoreFactory) -> None
                 "release": True,
             }
             for _ in range(2):
-                await world.store.append(claim, 1, b"the end of child", **step)
+                await world.append(claim, 1, b"the end of child", **step)
             items = [(item.key, item.kind) for item in await world.store.inbox("parent")]
             expect(items, [("child:child", "child_ended")], f"the inbox of a parent that is {doing}")
             status, _ = await world.status("parent")

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from noeta.core.codec import Blob, Line, decode
+from noeta.core.codec import Blob, Line
 from noeta.core.errors import Conflict, Duplicate, Fenced, TaskOver, UnknownTask
 from noeta.core.items import Post, timer_post
 from noeta.core.log import Appended, Claim, InboxItem, NewTask, SnapshotPart, TaskRow, Timer
@@ -225,7 +225,8 @@ class ModelStore:
         for row in self.rows:
             holders = [claim.worker for claim in self.claims if claim.task == row.task]
             ended = row.status == "ended" and bool(self.unread(row.task))
-            needs = self.ran_out(holders[0]) if holders else row.status == "ready" or ended
+            needs = self.ran_out(holders[0]) if holders else row.status == "ready"
+            needs = ended if row.status == "ended" and (needs or not holders) else needs
             right = (queues is None or row.queue in queues) and (agents is None or row.agent in agents)
             if needs and right and task in {None, row.task} and row.version <= version:
                 found.append(row.task)
@@ -339,14 +340,16 @@ class ModelStore:
         through: int | None,
         limit: int | None,
         only: Collection[str] | None,
+        messages: bool,
     ) -> list[Line]:
         """As `Store.read`."""
         self.row(task)
         found: list[Line] = []
         for owner, line in self.records:
-            envelope = decode(line)
-            names = (envelope.extension, f"{envelope.extension}.{envelope.kind}")
+            names = (line.name.split(".")[0], line.name)
             if owner != task or line.seq <= after or (through is not None and line.seq > through):
+                continue
+            if messages and not line.message:
                 continue
             if only is None or any(name in only for name in names):
                 found.append(line)

@@ -80,11 +80,11 @@ async def a_child_exists_exactly_if_its_append_landed(make_store: StoreFactory) 
         claim = await world.claim("parent", "other")
         child = new("child", parent="parent", root="parent", posts=[mail("child", "start")])
         stale: dict[str, Any] = {"claim": claim, "expected_seq": 0, "append_id": b"1", "spawn": [child]}
-        await refused(world.store.append(**stale), Conflict, "an append that spawns, on a log that went on")
+        await refused(world.append(**stale), Conflict, "an append that spawns, on a log that went on")
         await refused(world.store.task("child"), UnknownTask, "the child of a refused append")
         expect(await world.claimable("eager"), [], "tasks to take after a refused append")
         for _ in range(2):
-            await world.store.append(claim, 1, b"2", lines(1, 1), spawn=[child])
+            await world.append(claim, 1, b"2", lines(1, 1), spawn=[child])
         expect(await world.claimable("eager"), ["child"], "tasks to take after an append that spawned")
         rows = await world.store.tasks(parent="parent")
         expect([row.task for row in rows], ["child"], "the children of a task")
@@ -215,7 +215,7 @@ async def an_unknown_task_is_called_unknown(make_store: StoreFactory) -> None:
         await world.store.sweep(world.clock.now())
         store = world.store
         calls: dict[str, Callable[[], Awaitable[object]]] = {
-            "append": lambda: store.append(claim, 2, b"1", lines(2, 1)),
+            "append": lambda: world.append(claim, 2, b"1", lines(2, 1)),
             "purge": lambda: store.purge(claim, [], []),
             "post": lambda: store.post(mail("task", "key")),
             "inbox": lambda: store.inbox("task"),

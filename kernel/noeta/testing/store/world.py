@@ -10,7 +10,8 @@ import anyio
 
 from noeta.core.codec import Line, encode
 from noeta.core.items import Post
-from noeta.core.log import Appended, Claim, NewTask, Store, Watch
+from noeta.core.log import Append, Appended, Claim, NewTask, Store, Watch
+from noeta.core.messages import user
 from noeta.core.ports import Clock, Ids
 from noeta.testing.clock import FrozenClock, SeededIds
 
@@ -54,8 +55,9 @@ async def together(*calls: Awaitable[Any]) -> list[Any]:
 
 
 def line(seq: int, text: str = "", extension: str = "probe", kind: str = "noted") -> Line:
-    """One record."""
-    return encode(seq, 1.5, extension, kind, {"text": text or f"record {seq}"}).line
+    """One record. Every third one carries a message."""
+    message = user(f"message {seq}") if seq % 3 == 0 else None
+    return encode(seq, 1.5, extension, kind, {"text": text or f"record {seq}"}, message=message).line
 
 
 def lines(after: int, count: int) -> list[Line]:
@@ -102,10 +104,17 @@ class World:
         await self.ready(task, **fields)
         return await self.claim(task, worker)
 
+    async def append(
+        self, claim: Claim, expected_seq: int, append_id: bytes, lines: Sequence[Line] = (), **step: Any
+    ) -> Appended:
+        """Append these records, with all else that `step` says."""
+        append = Append(expected_seq=expected_seq, id=append_id, lines=lines, **step)
+        return await self.store.append(claim, append)
+
     async def write(self, claim: Claim, count: int = 0, **step: Any) -> Appended:
         """Append that many records where the log is, with all else that `step` says."""
         seq = (await self.store.task(claim.task)).last_seq
-        return await self.store.append(claim, seq, self.ids.token(), lines(seq, count), **step)
+        return await self.append(claim, seq, self.ids.token(), lines(seq, count), **step)
 
     async def drain(self, claim: Claim, **step: Any) -> Appended:
         """Append one record that consumes the whole inbox, with all else that `step` says."""

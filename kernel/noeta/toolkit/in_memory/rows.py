@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from noeta.core.codec import Blob, Line, decode
+from noeta.core.codec import Blob, Line
 from noeta.core.items import Post
 from noeta.core.log import InboxItem, NewTask, SnapshotPart, Status, TaskRow, Timer
 
@@ -67,12 +67,19 @@ class TaskData:
             version=self.version,
         )
 
-    def read(self, after: int, through: int | None, only: Collection[str] | None) -> list[Line]:
-        """Its lines behind `after` up to `through`, of the extensions and kinds in `only`."""
+    def read(
+        self, after: int, through: int | None, only: Collection[str] | None, messages: bool
+    ) -> Iterator[Line]:
+        """Its lines behind `after` up to `through`, those that `only` and `messages` keep."""
         start = max(after - self.new.through, 0)
-        end = None if through is None else max(through - self.new.through, 0)
-        lines = self.lines[start:end]
-        return lines if only is None else [line for line in lines if _names(line) & set(only)]
+        end = len(self.lines) if through is None else max(through - self.new.through, 0)
+        names = None if only is None else set(only)
+        for i in range(start, min(end, len(self.lines))):
+            line = self.lines[i]
+            if names is not None and not {line.name, line.name.partition(".")[0]} & names:
+                continue
+            if line.message or not messages:
+                yield line
 
     def accept(self, post: Post) -> None:
         """Put a post with a new key into the inbox. It wakes a waiting task."""
@@ -117,9 +124,3 @@ class Blobs:
             holders.discard(task)
             if not holders and sha256 in self._holders:
                 del self._holders[sha256], self._data[sha256]
-
-
-def _names(line: Line) -> set[str]:
-    """The names that `Store.read` may select a line by: its extension, and the extension with the kind."""
-    envelope = decode(line)
-    return {envelope.extension, f"{envelope.extension}.{envelope.kind}"}

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
-from typing import Literal
+from itertools import chain, islice
 
 import anyio
 import anyio.lowlevel
 
-from noeta.core.codec import Blob, Line
+from noeta.core.codec import Line
 from noeta.core.errors import Conflict, Duplicate, Fenced, TaskOver, UnknownTask
 from noeta.core.items import Post, timer_post
 from noeta.core.log import (
+    Append,
     Appended,
     Claim,
     InboxItem,
@@ -57,69 +58,49 @@ class InMemoryStore(Store):
             raise Duplicate(f"there is a task {there!r} with this id or spawn key", reason="task")
         self._create(new)
 
-    async def append(
-        self,
-        claim: Claim,
-        expected_seq: int,
-        append_id: bytes,
-        lines: Sequence[Line] = (),
-        *,
-        blobs: Sequence[Blob] = (),
-        consume: Sequence[int] = (),
-        posts: Sequence[Post] = (),
-        spawn: Sequence[NewTask] = (),
-        set_timers: Sequence[Timer] = (),
-        clear_timers: Collection[str] = (),
-        status: Literal["running", "waiting", "ended"] = "running",
-        reason: str = "",
-        retry_at: float | None = None,
-        release: bool = False,
-        progress: bool = False,
-        version: int = 1,
-        snapshot: Sequence[SnapshotPart] = (),
-    ) -> Appended:
+    async def append(self, claim: Claim, append: Append) -> Appended:
         await anyio.lowlevel.checkpoint()
         row = self._row(claim.task)
-        if append_id == row.last_append:
+        if append.id == row.last_append:
             return Appended(last_seq=row.last_seq)
         self._check_claim(row, claim)
-        if row.last_seq != expected_seq:
+        if row.last_seq != append.expected_seq:
             raise Conflict(
-                f"the log of {claim.task!r} is at seq {row.last_seq}, not {expected_seq}", reason="seq"
+                f"the log of {claim.task!r} is at seq {row.last_seq}, not {append.expected_seq}", reason="seq"
             )
-        _check_dense(lines, expected_seq)
-        if list(consume) != list(row.inbox)[: len(consume)]:
+        _check_dense(append.lines, append.expected_seq)
+        if list(append.consume) != list(row.inbox)[: len(append.consume)]:
             raise Conflict("the inbox rows to consume are not the oldest ones left", reason="consume")
-        if status != "running" and len(row.inbox) > len(consume):
+        if append.status != "running" and len(row.inbox) > len(append.consume):
             raise Conflict(f"the inbox of {claim.task!r} holds more items", reason="inbox")
-        for new in spawn:
+        for new in append.spawn:
             self._check_new(new)
 
-        row.last_append = append_id
-        row.lines += lines
-        row.version = max(row.version, version)
-        for n in consume:
+        row.last_append = append.id
+        row.lines += append.lines
+        row.version = max(row.version, append.version)
+        for n in append.consume:
             del row.inbox[n]
-        self._blobs.hold(row.new.task, blobs)
-        row.timers.update({timer.name: timer for timer in set_timers})
-        for name in clear_timers:
+        self._blobs.hold(row.new.task, append.blobs)
+        row.timers.update({timer.name: timer for timer in append.set_timers})
+        for name in append.clear_timers:
             row.timers.pop(name, None)
         if row.status != "ended":
-            row.move(status, reason, retry_at)
+            row.move(append.status, append.reason, append.retry_at)
         if row.status == "ended":
             row.timers.clear()
-        if progress:
+        if append.progress:
             row.attempts = 0
-        row.parts.update({part.name: part for part in snapshot})
-        if release:
+        row.parts.update({part.name: part for part in append.snapshot})
+        if append.release:
             self._release(row)
         existing: list[str] = []
-        for new in spawn:
+        for new in append.spawn:
             if (there := self._existing(new)) is None:
                 self._create(new)
             else:
                 existing.append(there)
-        undelivered = [post for post in posts if not self._delivered(post)]
+        undelivered = [post for post in append.posts if not self._delivered(post)]
         self._changed(row)
         return Appended(last_seq=row.last_seq, undelivered=undelivered, existing=existing)
 
@@ -149,19 +130,17 @@ class InMemoryStore(Store):
         await anyio.lowlevel.checkpoint()
         if self._leases.ran_out(worker):
             raise Fenced(f"the lease of worker {worker!r} ran out", reason="lease")
-        claims: list[Claim] = []
-        for name in [*self._wanting, *self._leases.lost()]:
-            row = self._tasks[name]
-            if len(claims) == limit:
-                break
-            fits = (
-                (task is None or name == task)
-                and (queues is None or row.new.queue in queues)
-                and (agents is None or row.new.agent in agents)
-                and row.version <= version
-            )
-            if fits:
-                claims.append(self._claim(row, worker))
+        rows = map(self._tasks.__getitem__, chain(self._wanting, self._leases.lost()))
+        fitting = (
+            row
+            for row in rows
+            if (task is None or row.new.task == task)
+            and (queues is None or row.new.queue in queues)
+            and (agents is None or row.new.agent in agents)
+            and row.version <= version
+            and (row.status != "ended" or row.inbox)
+        )
+        claims = [self._claim(row, worker) for row in list(islice(fitting, limit))]
         self._leases.extend(worker, lease)
         return claims
 
@@ -187,9 +166,10 @@ class InMemoryStore(Store):
         through: int | None = None,
         limit: int | None = None,
         only: Collection[str] | None = None,
+        messages: bool = False,
     ) -> list[Line]:
         await anyio.lowlevel.checkpoint()
-        return self._row(task).read(after, through, only)[:limit]
+        return list(islice(self._row(task).read(after, through, only, messages), limit))
 
     async def read_blob(self, sha256: str) -> bytes | None:
         await anyio.lowlevel.checkpoint()

@@ -8,7 +8,7 @@ plugin alone is folded again. Deleting every snapshot changes nothing but time.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -48,15 +48,6 @@ _encode = msgspec.json.Encoder().encode
 _core_part = msgspec.json.Decoder(_CorePart).decode
 
 
-async def whole(store: Store, lines: Iterable[Line]) -> list[Envelope]:
-    """The envelopes of `lines`, with the data and messages that lie in blobs put back."""
-    return [await _filled(store, envelope) if envelope.blob else envelope for envelope in map(decode, lines)]
-
-
-async def _filled(store: Store, envelope: Envelope) -> Envelope:
-    return with_body(envelope, await store.read_blob(envelope.blob) or b"")
-
-
 class Snapshots:
     """Loads the state of one task, and takes its snapshots while its log grows."""
 
@@ -71,18 +62,14 @@ class Snapshots:
         state, apply = await self._restored() or self._folder.start(), self._folder.apply
         async for lines in history(self._store, self._task, state.seq):
             self.grown(lines)
-            # One by one, not `whole`: a page of envelopes does not fit the processor's cache.
             for line in lines:
-                envelope = decode(line)
-                if envelope.blob:
-                    envelope = await _filled(self._store, envelope)
-                apply(state, envelope)
+                apply(state, await self._whole(line))
         return state
 
     def grown(self, lines: Sequence[Line]) -> None:
         """Count lines that were appended."""
         self._records += len(lines)
-        self._bytes += sum([len(data) for _, data in lines])
+        self._bytes += sum([len(line.data) for line in lines])
 
     @property
     def due(self) -> bool:
@@ -157,8 +144,8 @@ class Snapshots:
         if reducer.reduce is not None:
             names = [reducer.name, *reducer.folds, ERASED_KIND, f"{CORE}.task_created"]
             async for lines in history(self._store, self._task, through=state.seq, only=names):
-                for envelope in await whole(self._store, lines):
-                    folder.apply(slice_, envelope)
+                for line in lines:
+                    folder.apply(slice_, await self._whole(line))
         state.states[reducer.name] = slice_.states[reducer.name]
         state.broken.update(slice_.broken)
         mine = f"{reducer.name}."
@@ -167,31 +154,22 @@ class Snapshots:
 
     async def _conversation(self, kept: _CorePart) -> Conversation | None:
         """The conversation that `kept` describes, or None when the log does not hold it."""
+        spans = [(run.first, run.last) for run in kept.runs if not run.part]
         messages: dict[int, bytes] = {}
-        made: dict[int, list[bytes]] = {}
-        wanted = [(run.first, run.first if run.part else run.last) for run in kept.runs]
-        for first, last in _joined([*wanted, *((seq, seq) for seq, _ in kept.tail)]):
-            async for lines in history(self._store, self._task, first - 1, through=last):
+        for first, last in _joined([*spans, *((seq, seq) for seq, part in kept.tail if not part)]):
+            async for lines in history(self._store, self._task, first - 1, through=last, messages=True):
                 for line in lines:
-                    envelope = decode(line)
-                    if envelope.blob:
-                        envelope = await _filled(self._store, envelope)
-                    if message := envelope.message:
-                        messages[envelope.seq] = bytes(message)
-                    elif envelope.kind == "compacted" and envelope.extension == CORE:
-                        parts: CompactedParts = DECODERS["compacted"].decode(envelope.data)
-                        made[envelope.seq] = [
-                            bytes(raw) for raw in (*parts.lead, *parts.summary, *parts.after)
-                        ]
+                    if message := (await self._whole(line)).message:
+                        messages[line.seq] = bytes(message)
+        made = {run.first: await self._made(run.first) for run in kept.runs if run.part}
+        made |= {seq: await self._made(seq) for seq, part in kept.tail if part}
         seqs = list(messages)
         settled: list[Item] = []
         try:
             for run in kept.runs:
                 if run.part:
-                    parts_of_run = range(run.part, run.last + 1)
-                    settled.extend(
-                        Item(run.first, made[run.first][part - 1], -1, part) for part in parts_of_run
-                    )
+                    parts = range(run.part, run.last + 1)
+                    settled.extend(Item(run.first, made[run.first][part - 1], -1, part) for part in parts)
                     continue
                 before = -1
                 for seq in seqs[bisect_left(seqs, run.first) : bisect_right(seqs, run.last)]:
@@ -203,6 +181,21 @@ class Snapshots:
         except (KeyError, IndexError):
             return None
         return Conversation.restored(settled, tail, kept.placed, kept.last_seq)
+
+    async def _made(self, seq: int) -> list[bytes]:
+        """The messages that the compaction at `seq` made."""
+        found: list[bytes] = []
+        async for lines in history(self._store, self._task, seq - 1, through=seq, only=["core.compacted"]):
+            parts: CompactedParts = DECODERS["compacted"].decode((await self._whole(lines[0])).data)
+            found += [bytes(raw) for raw in (*parts.lead, *parts.summary, *parts.after)]
+        return found
+
+    async def _whole(self, line: Line) -> Envelope:
+        """The envelope of `line`, with the data and message that lie in a blob put back."""
+        envelope = decode(line)
+        if not envelope.blob:
+            return envelope
+        return with_body(envelope, await self._store.read_blob(envelope.blob) or b"")
 
 
 def _joined(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:

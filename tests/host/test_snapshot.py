@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from noeta.core.codec import Line, decode
 from noeta.core.fold import Folder, Reducer, fold
 from noeta.core.items import Post
-from noeta.core.log import NewTask, SnapshotPart
+from noeta.core.log import Append, NewTask, SnapshotPart
 from noeta.core.messages import user
 from noeta.core.records import Compacted, Erased, Received, TaskCreated
-from noeta.core.snapshot import MIN_RECORDS, SHARE, Snapshots, encode_slice
 from noeta.core.state import TaskState
+from noeta.host.snapshot import MIN_RECORDS, SHARE, Snapshots, encode_slice
 from noeta.testing.log_writer import LogWriter
 from noeta.testing.logs import damaged_logs, logs
 from noeta.toolkit.in_memory import InMemoryStore
@@ -31,7 +31,8 @@ class CountingStore(InMemoryStore):
         self.reads: list[tuple[int, int | None, tuple[str, ...]]] = []
 
     async def read(self, task: str, after: int = 0, **options: Any) -> list[Line]:
-        self.reads.append((after, options.get("through"), tuple(options.get("only") or ())))
+        what = ("messages",) if options.get("messages") else tuple(options.get("only") or ())
+        self.reads.append((after, options.get("through"), what))
         return await super().read(task, after, **options)
 
 
@@ -68,7 +69,8 @@ async def store_of(lines: list[Line], blobs: Any = ()) -> CountingStore:
 async def keep(store: InMemoryStore, parts: list[SnapshotPart]) -> None:
     (claim,) = await store.claim("w", task="t")
     seq = (await store.task("t")).last_seq
-    await store.append(claim, seq, b"%d" % (claim.fence,), snapshot=parts, release=True)
+    id = b"%d" % (claim.fence,)
+    await store.append(claim, Append(expected_seq=seq, id=id, snapshot=parts, release=True))
 
 
 async def load(store: InMemoryStore, fingerprint: str = "1") -> TaskState:
@@ -126,7 +128,7 @@ async def test_a_message_without_a_place_in_the_conversation_gets_none_from_a_sn
     extension = "alpha" if kind == "noted" else "core"
     head = f'"seq":{log.seq + 1},"at":1,"extension":"{extension}","kind":"{kind}"'
     body = f'{rest.replace("CALL", call)},"message":{{"role":"user","content":[]}}'
-    log.lines.append(Line(log.seq + 1, f"{{{head},{body}}}".encode()))
+    log.lines.append(Line(log.seq + 1, f"{{{head},{body}}}".encode(), f"{extension}.{kind}", message=True))
     log.reply("end")
     log.reply("really")
     whole = log.fold(reducers())
@@ -147,8 +149,8 @@ async def test_a_task_with_a_snapshot_is_loaded_without_the_records_that_it_cove
     await keep(store, Snapshots(store, "t", Folder(reducers())).take(state))
     store.reads.clear()
     assert await load(store) == state
-    # The messages, the tail; nothing by name, since every slice is fresh.
-    assert store.reads == [(1, log.seq, ()), (log.seq, None, ())]
+    # The messages, and what came behind; nothing by name, since every slice is fresh.
+    assert store.reads == [(1, log.seq, ("messages",)), (log.seq, None, ())]
 
 
 @pytest.mark.anyio
@@ -160,7 +162,7 @@ async def test_only_the_plugin_whose_code_changed_is_folded_again(log: LogWriter
     await keep(store, Snapshots(store, "t", Folder(reducers())).take(await load(store)))
     store.reads.clear()
     assert (await load(store, "2")).states["alpha"] == {"noted": 2}
-    named = [only for _, _, only in store.reads if only]
+    named = [only for _, _, only in store.reads if only and only != ("messages",)]
     assert named == [("alpha", "beta", "core.erased", "core.task_created")]
 
 
@@ -264,7 +266,7 @@ async def test_a_forks_snapshot_covers_the_history_it_continues(log: LogWriter) 
     assert state.states["alpha"] == {"noted": 1, "done": 1}
     (claim,) = await store.claim("w", task="fork")
     parts = Snapshots(store, "fork", folder).take(state)
-    await store.append(claim, fork.seq, b"1", snapshot=parts, release=True)
+    await store.append(claim, Append(expected_seq=fork.seq, id=b"1", snapshot=parts, release=True))
     assert await Snapshots(store, "fork", folder).load() == state
     assert await Snapshots(store, "fork", Folder(reducers("2"))).load() == state
 
