@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from noeta.core.codec import (
     MAX_INLINE_BYTES,
+    MAX_NESTING,
     NULL,
     UNREADABLE,
     Body,
@@ -25,7 +26,7 @@ from noeta.core.codec import (
     with_body,
 )
 from noeta.core.errors import NotStorable
-from noeta.core.messages import Image, Message, Text, ToolResult, user
+from noeta.core.messages import Image, Message, Text, ToolResult, ToolUse, user
 from noeta.core.records import CORE_KINDS, Compacted, Fact, Notice, Received, TimerSet, ToolFinished
 
 JSON = st.recursive(
@@ -125,7 +126,8 @@ def nested(depth: int) -> list[Any]:
         ("\ud800", "surrogates"),
         ({"\udfff": 1}, "surrogates"),
         (object(), "unsupported"),
-        (nested(5_000), "recursion"),
+        (nested(5_000), "recursion|nested deeper"),
+        (nested(MAX_NESTING + 1), "nested deeper"),
         (Pair("one"), "Expected `int`"),  # type: ignore[arg-type]
     ],
 )
@@ -133,6 +135,16 @@ def test_what_would_not_read_back_is_refused_where_it_is_made(data: object, why:
     with pytest.raises(NotStorable, match="(?i)" + why) as caught:
         encode(1, 0.0, "x", "k", data)
     assert caught.value.where == "x/k"
+
+
+def test_nesting_up_to_the_limit_is_stored_and_brackets_in_a_text_are_not_nesting() -> None:
+    for data in (nested(MAX_NESTING - 1), "[{" * 1_000, [[i] for i in range(1_000)]):
+        assert recorded(encode(1, 0.0, "x", "k", data).envelope).data == data
+    with pytest.raises(NotStorable, match="nested deeper"):
+        encode(1, 0.0, "core", "tool_finished", ToolFinished(call="c", meta={"deep": nested(MAX_NESTING)}))
+    deep = ToolUse(id="c", name="n", input={"deep": nested(MAX_NESTING)})
+    with pytest.raises(NotStorable, match="nested deeper"):
+        encode(1, 0.0, "x", "k", None, message=Message(role="assistant", content=[deep]))
 
 
 @pytest.mark.parametrize(

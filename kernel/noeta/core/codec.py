@@ -17,13 +17,15 @@ from msgspec import Raw, Struct
 from noeta.core.errors import NotStorable
 from noeta.core.messages import Image, Message, ToolResult, decode_message, encode_message
 from noeta.core.records import CORE, CORE_KINDS, Compacted, Fact, Received, Recorded
-from noeta.core.text import checked_key, storable
+from noeta.core.text import MAX_DEPTH, checked_key, storable
 
 MAX_INLINE_BYTES = 128 * 1024
 """Data or a message larger than this is stored once, by its content, and the line keeps a reference."""
 NULL = Raw(b"null")
 ABSENT = Raw(b"")
 """A part of a record that is not there. False as a truth value, as no other `Raw` is."""
+MAX_NESTING = MAX_DEPTH + 8
+"""How deep data or a message may be nested: what `storable` allows, and a message's blocks around it."""
 UNREADABLE = "unreadable"
 """The kind that stands in for a line whose envelope cannot be decoded."""
 
@@ -192,6 +194,7 @@ def _without_bytes(message: Message, blobs: list[Blob]) -> Message:
 
 def _verified_message(message: Message, where: str) -> bytes:
     raw = encode_message(message)
+    _check_nesting(raw, where)
     if decode_message(raw) != message:
         raise NotStorable(where, "its message does not read back equal: a field has a wrong type")
     return raw
@@ -201,6 +204,7 @@ def _verified_data(extension: str, kind: str, data: object, where: str) -> bytes
     if extension == CORE and not (isinstance(data, Fact) and data.kind == kind):
         raise NotStorable(where, f"a core record of this kind is no {type(data).__name__}")
     raw = _encode(data)
+    _check_nesting(raw, where)
     try:
         back = msgspec.json.decode(raw, type=type(data)) if isinstance(data, Struct) else _untyped(raw)
     except ValueError as error:
@@ -211,6 +215,24 @@ def _verified_data(extension: str, kind: str, data: object, where: str) -> bytes
             where, "it does not read back equal: it holds NaN, an infinity or a value of a wrong type"
         )
     return raw
+
+
+def _check_nesting(raw: bytes, where: str) -> None:
+    # How deep a decoder goes depends on the version of Python, so what one writes another might not read.
+    if raw.count(b"[") + raw.count(b"{") > MAX_NESTING and _nesting(_untyped(raw)) > MAX_NESTING:
+        raise NotStorable(where, f"it is nested deeper than {MAX_DEPTH}")
+
+
+def _nesting(value: Any) -> int:
+    """How many lists and dicts stand inside each other."""
+    depth, level = 0, [value]
+    while level := [inner for outer in level if isinstance(outer, list | dict) for inner in _inside(outer)]:
+        depth += 1
+    return depth
+
+
+def _inside(value: list[Any] | dict[str, Any]) -> list[Any]:
+    return [None, *(value if isinstance(value, list) else value.values())]
 
 
 def decode(line: Line) -> Envelope:
