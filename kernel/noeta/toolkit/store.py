@@ -14,6 +14,7 @@ from noeta.core.errors import Unavailable as Unavailable
 from noeta.core.errors import UnknownTask as UnknownTask
 from noeta.core.items import Post as Post
 from noeta.core.items import timer_post as timer_post
+from noeta.core.log import Append as Append
 from noeta.core.log import Appended as Appended
 from noeta.core.log import Claim as Claim
 from noeta.core.log import InboxItem as InboxItem
