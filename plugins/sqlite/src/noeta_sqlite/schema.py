@@ -1,0 +1,118 @@
+"""The tables of a noeta database, and how an older one becomes a newer one.
+
+Records, posts and blobs are BLOBs, never TEXT: they hold any bytes. Names that the store selects by are TEXT.
+A task's rows are keyed by a small integer, and the (extension, kind) of a record by another, so a record
+costs a few bytes more than its line.
+"""
+
+from __future__ import annotations
+
+APPLICATION_ID = 0x6E6F6574
+"""What `PRAGMA application_id` says of a database of ours: the letters "noet"."""
+
+TABLES = """
+CREATE TABLE task (
+    id INTEGER PRIMARY KEY,
+    task TEXT NOT NULL UNIQUE,
+    root TEXT NOT NULL,
+    parent TEXT NOT NULL,
+    key TEXT NOT NULL,
+    agent TEXT NOT NULL,
+    queue TEXT NOT NULL,
+    status TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    base TEXT NOT NULL,
+    through INTEGER NOT NULL,
+    last_seq INTEGER NOT NULL,
+    last_append BLOB,
+    created_at REAL NOT NULL,
+    updated_at REAL NOT NULL,
+    retry_at REAL,
+    posts INTEGER NOT NULL DEFAULT 0,
+    unread INTEGER NOT NULL DEFAULT 0,
+    fence INTEGER NOT NULL DEFAULT 0,
+    token BLOB,
+    worker TEXT NOT NULL DEFAULT '',
+    attempts INTEGER NOT NULL DEFAULT 0,
+    version INTEGER NOT NULL,
+    -- The place among the tasks that want a worker, NULL for all others.
+    turn INTEGER
+) STRICT;
+CREATE UNIQUE INDEX task_key ON task (parent, key) WHERE key != '';
+CREATE INDEX task_turn ON task (turn) WHERE turn IS NOT NULL;
+CREATE INDEX task_worker ON task (worker) WHERE token IS NOT NULL;
+CREATE INDEX task_retry ON task (retry_at) WHERE retry_at IS NOT NULL;
+CREATE INDEX task_created ON task (created_at, task);
+CREATE INDEX task_root ON task (root);
+CREATE INDEX task_parent ON task (parent) WHERE parent != '';
+CREATE INDEX task_base ON task (base) WHERE base != '';
+
+CREATE TABLE name (
+    id INTEGER PRIMARY KEY,
+    extension TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    UNIQUE (extension, kind)
+) STRICT;
+
+CREATE TABLE record (
+    task INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    name INTEGER NOT NULL,
+    message INTEGER NOT NULL,
+    line BLOB NOT NULL,
+    PRIMARY KEY (task, seq)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX record_name ON record (task, name, seq);
+
+CREATE TABLE inbox (
+    task INTEGER NOT NULL,
+    n INTEGER NOT NULL,
+    key TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    -- NULL once consumed: the key alone stays.
+    body BLOB,
+    PRIMARY KEY (task, n),
+    UNIQUE (task, key)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX inbox_unread ON inbox (task, n) WHERE body IS NOT NULL;
+
+CREATE TABLE timer (
+    task INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    gen INTEGER NOT NULL,
+    at REAL NOT NULL,
+    text TEXT NOT NULL,
+    PRIMARY KEY (task, name)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX timer_at ON timer (at);
+
+CREATE TABLE part (
+    task INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    fingerprint TEXT NOT NULL,
+    seq INTEGER NOT NULL,
+    data BLOB NOT NULL,
+    UNIQUE (task, name)
+) STRICT;
+
+CREATE TABLE blob (
+    sha256 TEXT PRIMARY KEY,
+    data BLOB NOT NULL
+) STRICT;
+CREATE TABLE hold (
+    sha256 TEXT NOT NULL,
+    task INTEGER NOT NULL,
+    PRIMARY KEY (sha256, task)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX hold_task ON hold (task);
+
+-- A lease is a point of the machine's clock since it was started, so another start ends it.
+CREATE TABLE worker (
+    worker TEXT PRIMARY KEY,
+    boot TEXT NOT NULL,
+    until REAL NOT NULL
+) STRICT, WITHOUT ROWID;
+"""
+
+VERSION = 1
+"""What `PRAGMA user_version` says: the newest format that this version reads and writes."""

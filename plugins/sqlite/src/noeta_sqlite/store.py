@@ -1,0 +1,257 @@
+"""The store in one SQLite file."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+import anyio
+import anyio.to_thread
+
+from noeta.toolkit.in_memory.watches import Signal, Watches
+from noeta.toolkit.store import (
+    Append,
+    Appended,
+    Claim,
+    Clock,
+    Ids,
+    InboxItem,
+    Line,
+    NewTask,
+    Post,
+    SnapshotPart,
+    Store,
+    TaskRow,
+    Timer,
+    Unavailable,
+)
+from noeta.toolkit.system import RandomIds
+from noeta_sqlite import claims, reads, tasks
+from noeta_sqlite.clock import BootClock, boot_id
+from noeta_sqlite.database import Database
+from noeta_sqlite.opening import connect, in_turn, translated
+from noeta_sqlite.writer import Writer
+
+P = ParamSpec("P")
+T = TypeVar("T")
+POLL = 0.1
+"""Seconds between two looks for what other processes wrote."""
+
+
+class SqliteStore(Store):
+    """A `Store` in the file at `path`, shared with any number of processes of this machine.
+
+    It belongs to one event loop; open another one for another loop or process. `synchronous` is ``FULL``,
+    which survives power loss, or ``NORMAL``, which survives the death of a process and may lose the newest
+    commits when the power fails.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        clock: Clock | None = None,
+        ids: Ids | None = None,
+        synchronous: str = "FULL",
+    ) -> None:
+        if synchronous not in {"FULL", "NORMAL"}:
+            raise ValueError(f"synchronous is {synchronous!r}; it can be 'FULL' or 'NORMAL'")
+        self.path: Path = Path(path)
+        self._clock: Clock = clock or BootClock()
+        made: tuple[Clock, Ids, str] = (self._clock, ids or RandomIds(), boot_id())
+        self._pid = os.getpid()
+        self._db = Database(connect(self.path, synchronous=synchronous), *made)
+        self._reader = Database(connect(self.path, synchronous=synchronous), *made)
+        self._reading = threading.Lock()
+        self._watches = Watches(self._clock)
+        self._seen = (0.0, 0)
+        self._open = True
+        self._writer = Writer(self._db, self.path)
+
+    async def create(self, new: NewTask) -> None:
+        await self._write(tasks.create, new)
+
+    async def append(self, claim: Claim, append: Append) -> Appended:
+        return await self._write(tasks.append, claim, append)
+
+    async def post(self, post: Post) -> None:
+        await self._write(tasks.post, post)
+
+    async def inbox(self, task: str, limit: int = 100) -> list[InboxItem]:
+        return await self._read(reads.inbox, task, limit)
+
+    async def claim(
+        self,
+        worker: str,
+        *,
+        lease: float = 30.0,
+        limit: int = 1,
+        queues: Collection[str] | None = None,
+        agents: Collection[str] | None = None,
+        task: str | None = None,
+        version: int = 1,
+    ) -> list[Claim]:
+        filters: dict[str, Any] = {"queues": queues, "agents": agents, "task": task, "version": version}
+        return await self._write(partial(claims.claim, lease=lease, limit=limit, **filters), worker)
+
+    async def renew(self, worker: str, lease: float = 30.0) -> bool:
+        return await self._write(claims.renew, worker, lease)
+
+    async def release(self, claim: Claim) -> None:
+        await self._write(tasks.release, claim)
+
+    async def read(
+        self,
+        task: str,
+        after: int = 0,
+        *,
+        through: int | None = None,
+        limit: int | None = None,
+        only: Collection[str] | None = None,
+        messages: bool = False,
+    ) -> list[Line]:
+        asked = partial(reads.read, through=through, limit=limit, only=only, messages=messages)
+        return await self._read(asked, task, after)
+
+    async def read_blob(self, sha256: str) -> bytes | None:
+        return await self._read(reads.read_blob, sha256)
+
+    async def snapshot(self, task: str) -> list[SnapshotPart]:
+        return await self._read(reads.snapshot, task)
+
+    async def fire_timers(self, limit: int = 100) -> int:
+        return await self._write(claims.fire_timers, limit)
+
+    async def next_wake(self) -> float | None:
+        return await self._read(reads.next_wake)
+
+    async def task(self, task: str) -> TaskRow:
+        return await self._read(reads.task, task)
+
+    async def tasks(self, *, after: TaskRow | None = None, limit: int = 100, **wanted: Any) -> list[TaskRow]:
+        return await self._read(partial(reads.tasks, after=after, limit=limit, **wanted))
+
+    async def timers(self, task: str) -> list[Timer]:
+        return await self._read(reads.timers, task)
+
+    async def purge(self, claim: Claim, stones: Sequence[Line], blobs: Collection[str]) -> None:
+        await self._write(claims.purge, claim, stones, blobs)
+
+    async def sweep(self, ended_before: float, limit: int = 100) -> list[str]:
+        return await self._write(claims.sweep, ended_before, limit)
+
+    @asynccontextmanager
+    async def watch(self, task: str | None = None) -> AsyncIterator[_Watch]:
+        with self._watches.watch(task) as signal:
+            watch = _Watch(self, signal)
+            await watch.begin()
+            yield watch
+
+    async def aclose(self) -> None:
+        """Finish what waits, and close the file. Idempotent."""
+        if self._open:
+            self._open = False
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(self._close)
+
+    async def foreign_writes(self) -> int:
+        """A number that changes when another process has written; looked at no more often than `POLL`."""
+        if time.monotonic() - self._seen[0] >= POLL:
+            # The writer's connection, since its own commits do not count there.
+            version = await self._writer.do(lambda db: int(db.one("PRAGMA data_version")[0]))
+            self._seen = (time.monotonic(), version)
+        return self._seen[1]
+
+    async def _write(
+        self, work: Callable[Concatenate[Database, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        self._check()
+        changed: set[str] = set()
+
+        def tracked(db: Database) -> T:
+            db.changed = changed
+            return work(db, *args, **kwargs)
+
+        result = await self._writer.do(tracked)
+        for task in changed:
+            self._watches.mark(task)
+        return result
+
+    async def _read(
+        self, work: Callable[Concatenate[Database, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        self._check()
+
+        def look() -> T:
+            with self._reading, in_snapshot(self._reader, self.path):
+                return work(self._reader, *args, **kwargs)
+
+        return await anyio.to_thread.run_sync(look)
+
+    def _check(self) -> None:
+        if not self._open:
+            raise Unavailable(f"{self.path} was closed. Open the store again.", reason="closed")
+        if os.getpid() != self._pid:
+            raise Unavailable(
+                f"{self.path} was opened before this process was forked. Open it again here.", reason="forked"
+            )
+
+    def _close(self) -> None:
+        self._writer.close()
+        # The last connection to close moves the log into the file, which only the holder of the lock may do.
+        with self._reading, in_turn(self.path):
+            self._reader.connection.close()
+            self._db.connection.close()
+
+
+class _Watch:
+    """Waits for a change made here or by another process."""
+
+    def __init__(self, store: SqliteStore, signal: Signal) -> None:
+        self._store = store
+        self._signal = signal
+        self._version = 0
+
+    async def begin(self) -> None:
+        self._version = await self._store.foreign_writes()
+
+    async def wait(self, timeout: float) -> bool:
+        while timeout > 0:
+            if await self._signal.wait(min(POLL, timeout)):
+                return True
+            if (version := await self._store.foreign_writes()) != self._version:
+                self._version = version
+                return True
+            timeout -= POLL
+        return False
+
+
+@contextmanager
+def in_snapshot(db: Database, path: Path) -> Iterator[None]:
+    """Let every query inside see the same moment."""
+    try:
+        db.run("BEGIN")
+        try:
+            yield
+        finally:
+            db.run("COMMIT")
+    except sqlite3.Error as error:
+        raise translated(error, path) from error
+
+
+def open_store(url: str, settings: Any = None) -> SqliteStore:
+    """The store that ``sqlite:PATH`` or ``sqlite:PATH?synchronous=NORMAL`` names."""
+    path, _, options = url.removeprefix("sqlite:").partition("?")
+    chosen = dict(option.partition("=")[::2] for option in options.split("&") if option)
+    unknown = set(chosen) - {"synchronous"}
+    if not path or unknown:
+        what = f"does not know the option {unknown.pop()!r}" if unknown else "names no file"
+        raise ValueError(f"{url!r} {what}; write sqlite:PATH or sqlite:PATH?synchronous=NORMAL")
+    return SqliteStore(Path(path).expanduser(), synchronous=chosen.get("synchronous", "FULL"))
