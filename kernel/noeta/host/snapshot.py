@@ -63,7 +63,8 @@ class Snapshots:
         async for lines in history(self._store, self._task, state.seq):
             self.grown(lines)
             for line in lines:
-                apply(state, await self._whole(line))
+                envelope = decode(line)
+                apply(state, await self._filled(envelope) if envelope.blob else envelope)
         return state
 
     def grown(self, lines: Sequence[Line]) -> None:
@@ -145,7 +146,8 @@ class Snapshots:
             names = [reducer.name, *reducer.folds, ERASED_KIND, f"{CORE}.task_created"]
             async for lines in history(self._store, self._task, through=state.seq, only=names):
                 for line in lines:
-                    folder.apply(slice_, await self._whole(line))
+                    envelope = decode(line)
+                    folder.apply(slice_, await self._filled(envelope) if envelope.blob else envelope)
         state.states[reducer.name] = slice_.states[reducer.name]
         state.broken.update(slice_.broken)
         mine = f"{reducer.name}."
@@ -159,7 +161,10 @@ class Snapshots:
         for first, last in _joined([*spans, *((seq, seq) for seq, part in kept.tail if not part)]):
             async for lines in history(self._store, self._task, first - 1, through=last, messages=True):
                 for line in lines:
-                    if message := (await self._whole(line)).message:
+                    envelope = decode(line)
+                    if envelope.blob:
+                        envelope = await self._filled(envelope)
+                    if message := envelope.message:
                         messages[line.seq] = bytes(message)
         made = {run.first: await self._made(run.first) for run in kept.runs if run.part}
         made |= {seq: await self._made(seq) for seq, part in kept.tail if part}
@@ -186,13 +191,13 @@ class Snapshots:
         """The messages that the compaction at `seq` made."""
         found: list[bytes] = []
         async for lines in history(self._store, self._task, seq - 1, through=seq, only=["core.compacted"]):
-            parts: CompactedParts = DECODERS["compacted"].decode((await self._whole(lines[0])).data)
+            envelope = await self._filled(decode(lines[0]))
+            parts: CompactedParts = DECODERS["compacted"].decode(envelope.data)
             found += [bytes(raw) for raw in (*parts.lead, *parts.summary, *parts.after)]
         return found
 
-    async def _whole(self, line: Line) -> Envelope:
-        """The envelope of `line`, with the data and message that lie in a blob put back."""
-        envelope = decode(line)
+    async def _filled(self, envelope: Envelope) -> Envelope:
+        """`envelope` with the data and message that lie in its blob, if it has one, put back."""
         if not envelope.blob:
             return envelope
         return with_body(envelope, await self._store.read_blob(envelope.blob) or b"")
