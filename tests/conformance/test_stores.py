@@ -1,4 +1,4 @@
-"""Every store that comes with noeta keeps the promises of the port."""
+"""The kernel's own store keeps the promises of the port. A plugin's tests check the plugin's store."""
 
 from __future__ import annotations
 

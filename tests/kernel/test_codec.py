@@ -134,7 +134,7 @@ def nested(depth: int) -> list[Any]:
 def test_what_would_not_read_back_is_refused_where_it_is_made(data: object, why: str) -> None:
     with pytest.raises(NotStorable, match="(?i)" + why) as caught:
         encode(1, 0.0, "x", "k", data)
-    assert caught.value.where == "x/k"
+    assert caught.value.where == "x.k"
 
 
 def test_nesting_up_to_the_limit_is_stored_and_brackets_in_a_text_are_not_nesting() -> None:

@@ -454,6 +454,15 @@ def test_a_core_record_that_cannot_be_used_is_told_apart_from_a_newer_one(
     assert shown(state) == ["stays"]
 
 
+def test_a_copy_shares_no_dict_that_the_fold_changes() -> None:
+    state = TaskState()
+    copy = state.copy()
+    for field in msgspec.structs.fields(TaskState):
+        mine, its = getattr(state, field.name), getattr(copy, field.name)
+        # A task's configuration is replaced as a whole and never changed.
+        assert not (isinstance(mine, dict) and mine is its) or field.name == "config", field.name
+
+
 def test_a_gap_in_the_log_is_a_fault(log: LogWriter) -> None:
     log.say("one")
     log.say("two")

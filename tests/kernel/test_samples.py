@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from noeta.core.codec import DECODERS, Envelope, Line, decode, encode, recorded
+from noeta.core.codec import DECODERS, Line, decode, encode, recorded
 from noeta.core.fold import Reducer, fold
 from noeta.core.messages import Unknown, decode_message, encode_message
-from noeta.core.records import CORE_KINDS, Compacted, Fact
+from noeta.core.records import CORE_KINDS, NULL, Compacted, Fact
 
 SAMPLES = sorted((Path(__file__).parent / "samples").glob("*.jsonl"))
 NEWEST = SAMPLES[-1]
@@ -77,15 +77,12 @@ def test_the_newest_sample_holds_every_core_kind_with_every_field_away_from_its_
         assert set(type_.__struct_fields__) - seen[kind] == absent.get(kind, set()), kind
 
 
-NULL = msgspec.Raw(b"null")
-
-
 def test_a_field_of_a_later_version_is_passed_over_and_stays_in_the_bytes() -> None:
     for line in sample(NEWEST):
         envelope = decode(line)
         longer = Line(line.seq, line.data[:-1] + b',"of_tomorrow":{"a":[1,2]}}')
         assert decode(longer) == envelope
-        if envelope.data.__class__ is msgspec.Raw and bytes(envelope.data).startswith(b'{"'):
+        if bytes(envelope.data).startswith(b'{"'):
             data = bytes(envelope.data)[:-1] + b',"of_tomorrow":[null]}'
             richer = msgspec.structs.replace(envelope, data=msgspec.Raw(data))
             if envelope.extension == "core":
@@ -112,8 +109,6 @@ def test_the_two_readings_of_a_compaction_have_the_same_fields() -> None:
     assert {f.name for f in parts.fields} == {f.name for f in whole.fields}
 
 
-def test_every_core_kind_has_a_tag_of_its_own_and_a_final_version() -> None:
+def test_every_core_kind_has_a_tag_of_its_own() -> None:
     kinds = [type_.kind for type_ in Fact.__subclasses__()]
     assert sorted(kinds) == sorted(set(kinds)) == sorted(CORE_KINDS)
-    assert all(type_.v == 1 for type_ in CORE_KINDS.values())
-    assert isinstance(decode(sample(NEWEST)[0]), Envelope)

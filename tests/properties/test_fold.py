@@ -119,10 +119,8 @@ def test_no_item_stands_between_a_call_and_its_result(lines: list[Line]) -> None
         assert results[: len(finished)] == finished
 
 
-@given(logs(), st.data())
-def test_a_log_with_tombstones_folds_to_the_state_that_the_erasure_left(
-    lines: list[Line], data: st.DataObject
-) -> None:
+@given(logs())
+def test_a_log_with_tombstones_folds_to_the_state_that_the_erasure_left(lines: list[Line]) -> None:
     records = envelopes(lines)
     gone = {
         seq for record in records if record.kind == "erased" for seq in json.loads(bytes(record.data))["seqs"]
@@ -149,10 +147,8 @@ def test_a_copy_and_its_origin_grow_apart(lines: list[Line], data: st.DataObject
         assert copy == fold(records[:seq])
 
 
-@given(damaged_logs(), st.data())
-def test_a_damaged_core_record_is_named_and_a_newer_one_leaves_the_task_readable(
-    lines: list[Line], data: st.DataObject
-) -> None:
+@given(damaged_logs())
+def test_a_damaged_core_record_is_named_and_a_newer_one_leaves_the_task_readable(lines: list[Line]) -> None:
     state = fold(envelopes(lines))
     expected = list(range(1, len(lines) + 1))
     if [line.seq for line in lines] != expected:

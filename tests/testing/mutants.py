@@ -28,7 +28,7 @@ MUTANTS = [
         "the version of a row goes down",
         "store.py",
         "max(row.version, append.version)",
-        "version",
+        "append.version",
         "newer_tasks_are_passed_over",
     ),
     Mutant(
@@ -287,8 +287,8 @@ MUTANTS = [
     Mutant(
         "a released waiting task is ready",
         "store.py",
-        '        if row.status == "running" or (row.status == "waiting" and row.inbox):\n',
-        '        if row.status in {"running", "waiting"}:\n',
+        '        if row.status == "running":\n            row.move("ready")',
+        '        if row.status in {"running", "waiting"}:\n            row.move("ready")',
         "a_release_leaves_what_is_left_to_do",
     ),
     # Inboxes.

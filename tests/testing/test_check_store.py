@@ -1,39 +1,27 @@
-"""The in-memory store keeps every promise of the port, and the kit says so in a way that helps."""
+"""The conformance kit for stores says what is wrong in a way that helps."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
-from contextlib import aclosing
+from contextlib import aclosing, nullcontext
 
 import pytest
 
 from noeta.testing.check_store import (
     STORE_CHECKS,
-    StoreCheck,
     StoreFactory,
     check_store,
     run_check,
     run_store_machine,
 )
 from noeta.toolkit.in_memory import InMemoryStore
-from noeta.toolkit.store import Clock, Ids, Store
+from noeta.toolkit.store import Clock, Ids, NewTask, Store
 
 
 def make_store(clock: Clock, ids: Ids) -> aclosing[InMemoryStore]:
     """Open the store that all these tests are about."""
     return aclosing(InMemoryStore(clock, ids))
-
-
-@pytest.mark.anyio
-@pytest.mark.parametrize("check", STORE_CHECKS, ids=lambda check: check.__name__)
-async def test_the_in_memory_store_keeps_each_promise(check: StoreCheck) -> None:
-    await check(make_store)
-
-
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_the_in_memory_store_and_the_model_agree(backend: str) -> None:
-    run_store_machine(make_store, backend=backend, max_examples=60, steps=50)
 
 
 def test_each_check_has_a_name_of_its_own_and_says_what_it_checks() -> None:
@@ -55,7 +43,9 @@ class Forgetful(InMemoryStore):
 
 
 def test_the_first_broken_promise_is_named_with_its_event_loop() -> None:
-    with pytest.raises(AssertionError, match=r"^an_append_lands_whole \(trio\): KeyError\('lost'\)$"):
+    with pytest.raises(
+        AssertionError, match=r"^an_append_lands_whole \(trio\): nobody expected KeyError\('lost'\)$"
+    ):
         check_store(lambda clock, ids: aclosing(Forgetful(clock, ids)), backends=["trio", "asyncio"])
 
 
@@ -80,3 +70,20 @@ def test_the_machine_tells_the_steps_that_lead_to_a_difference() -> None:
 
     with pytest.raises(AssertionError, match=r"(?s)the state machine \(asyncio\): .*fire_timers.*state\."):
         run_store_machine(late, max_examples=200)
+
+
+def test_a_store_that_lacks_methods_is_told_which() -> None:
+    class Half(Store):
+        async def create(self, new: NewTask) -> None: ...
+
+    with pytest.raises(AssertionError, match=r"Half does not write: aclose, append, claim, .*watch$"):
+        check_store(lambda clock, ids: nullcontext(Half()), backends=["asyncio"])
+
+
+@pytest.mark.parametrize("missing", ["hypothesis", "trio"])
+def test_a_missing_library_is_named_before_anything_runs(
+    missing: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, missing, None)
+    with pytest.raises(ModuleNotFoundError, match=rf"needs {missing}.*noeta\[testing\]"):
+        check_store(make_store)

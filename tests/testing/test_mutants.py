@@ -44,8 +44,10 @@ def patched(mutant: Any = None) -> Iterator[StoreFactory]:
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=[mutant.name for mutant in MUTANTS])
 def test_without_the_guard_the_named_check_fails(mutant: Any) -> None:
-    with patched(mutant) as make_store, pytest.raises(AssertionError, match=rf"^{mutant.check} "):
+    with patched(mutant) as make_store, pytest.raises(AssertionError, match=rf"^{mutant.check} ") as failed:
         run_check(CHECKS[mutant.check], make_store, "asyncio")
+    # A change that does not even run would fail any check.
+    assert not isinstance(failed.value.__cause__, NameError | AttributeError | TypeError)
 
 
 @pytest.mark.parametrize("check", STORE_CHECKS, ids=lambda check: check.__name__)

@@ -16,12 +16,11 @@ from msgspec import Raw, Struct
 
 from noeta.core.errors import NotStorable
 from noeta.core.messages import Image, Message, ToolResult, decode_message, encode_message
-from noeta.core.records import CORE, CORE_KINDS, Compacted, Fact, Received, Recorded
+from noeta.core.records import CORE, CORE_KINDS, NULL, Compacted, Fact, Received, Recorded
 from noeta.core.text import MAX_DEPTH, checked_key, storable
 
 MAX_INLINE_BYTES = 128 * 1024
 """Data or a message larger than this is stored once, by its content, and the line keeps a reference."""
-NULL = Raw(b"null")
 ABSENT = Raw(b"")
 """A part of a record that is not there. False as a truth value, as no other `Raw` is."""
 MAX_NESTING = MAX_DEPTH + 8
@@ -132,7 +131,7 @@ def encode(
     Raises `NotStorable` for what does not read back: lone surrogates, NaN, values of a wrong type, endless
     nesting, a name with a dot in it.
     """
-    where = f"{extension}/{kind}"
+    where = f"{extension}.{kind}"
     checked_key(extension, "an extension's name")
     checked_key(kind, f"a kind of {extension!r}")
     if "." in kind or "." in extension:
@@ -220,19 +219,16 @@ def _verified_data(extension: str, kind: str, data: object, where: str) -> bytes
 def _check_nesting(raw: bytes, where: str) -> None:
     # How deep a decoder goes depends on the version of Python, so what one writes another might not read.
     if raw.count(b"[") + raw.count(b"{") > MAX_NESTING and _nesting(_untyped(raw)) > MAX_NESTING:
-        raise NotStorable(where, f"it is nested deeper than {MAX_DEPTH}")
+        raise NotStorable(where, f"it is nested deeper than {MAX_NESTING}")
 
 
 def _nesting(value: Any) -> int:
     """How many lists and dicts stand inside each other."""
     depth, level = 0, [value]
-    while level := [inner for outer in level if isinstance(outer, list | dict) for inner in _inside(outer)]:
+    while level := [outer for outer in level if isinstance(outer, list | dict)]:
         depth += 1
+        level = [inner for outer in level for inner in (outer if isinstance(outer, list) else outer.values())]
     return depth
-
-
-def _inside(value: list[Any] | dict[str, Any]) -> list[Any]:
-    return [None, *(value if isinstance(value, list) else value.values())]
 
 
 def decode(line: Line) -> Envelope:

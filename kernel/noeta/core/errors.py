@@ -1,7 +1,7 @@
 """Every error noeta raises on purpose.
 
-Each class takes facts, keeps them as attributes and makes its own sentence: what it is about, why, and the
-way out. The seven store errors are the only ones a `Store` may let out, besides `UnknownTask` and `TaskOver`.
+Each class takes facts, keeps them as attributes and makes its own sentence. The seven store errors are the
+only ones a `Store` may let out, besides `UnknownTask` and `TaskOver`.
 """
 
 from __future__ import annotations

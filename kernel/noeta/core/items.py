@@ -11,7 +11,7 @@ from msgspec import Raw, Struct
 
 from noeta.core.codec import ABSENT, Body
 from noeta.core.messages import Message, encode_message, user
-from noeta.core.records import Answer, ChildEnded
+from noeta.core.records import NULL, Answer, ChildEnded
 
 
 class Entry(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -19,7 +19,7 @@ class Entry(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     extension: str
     kind: str
-    data: Raw = Raw(b"null")
+    data: Raw = NULL
 
 
 class Interrupt(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -24,6 +24,7 @@ from msgspec import Struct
 
 from noeta.core.codec import Blob, Line
 from noeta.core.items import Post
+from noeta.core.records import VERSION
 
 Status = Literal["ready", "running", "waiting", "ended"]
 
@@ -230,7 +231,7 @@ class Store(Protocol):
         queues: Collection[str] | None = None,
         agents: Collection[str] | None = None,
         task: str | None = None,
-        version: int = 1,
+        version: int = VERSION,
     ) -> list[Claim]:
         """Take up to `limit` tasks that need a worker, those that wait longest first.
 
@@ -250,7 +251,7 @@ class Store(Protocol):
         """
 
     async def release(self, claim: Claim) -> None:
-        """Give a claim up without writing: a running task, or a waiting one with mail, is ready.
+        """Give a claim up without writing: a running task is then ready.
 
         Idempotent.
         """

@@ -66,12 +66,6 @@ class Unknown(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="
     of: str
     raw: Raw
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Unknown) and (self.of, bytes(self.raw)) == (other.of, bytes(other.raw))
-
-    def __hash__(self) -> int:
-        return hash((self.of, bytes(self.raw)))
-
 
 class ToolResult(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type", tag="tool_result"):
     """The result of the call `call` (a `ToolUse.id`).

@@ -15,6 +15,7 @@ from msgspec import Raw, Struct
 from noeta.core.messages import Message, Usage
 
 CORE = "core"
+NULL = Raw(b"null")
 ERASED_KIND = "core.erased"
 VERSION = 1
 """The newest schema version of the kernel's kinds that this kernel reads and writes."""
@@ -87,7 +88,7 @@ class Received(Fact, frozen=True, kw_only=True, omit_defaults=True):
     n: int
     key: str
     item: str
-    data: Raw = Raw(b"null")
+    data: Raw = NULL
 
 
 class SystemPart(Struct, frozen=True, kw_only=True, omit_defaults=True):

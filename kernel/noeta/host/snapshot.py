@@ -38,7 +38,7 @@ class _CorePart(Struct, frozen=True, kw_only=True):
 
     scalars: Core
     runs: list[Run]
-    tail: list[tuple[int, int]]
+    tail: list[int]
     placed: list[int]
     last_seq: int
     slices: dict[str, int]
@@ -99,7 +99,8 @@ class Snapshots:
         core = _CorePart(
             scalars=Core(**{name: getattr(state, name) for name in Core.__struct_fields__}),
             runs=conversation.runs,
-            tail=[(item.seq, item.part) for item in conversation.tail],
+            # A compaction puts what it makes among the settled items, so no item of the tail has a part.
+            tail=[item.seq for item in conversation.tail],
             placed=list(conversation.placed),
             last_seq=conversation.last_seq,
             slices={name: seq for name, (_, seq) in self._slices.items()},
@@ -158,7 +159,7 @@ class Snapshots:
         """The conversation that `kept` describes, or None when the log does not hold it."""
         spans = [(run.first, run.last) for run in kept.runs if not run.part]
         messages: dict[int, bytes] = {}
-        for first, last in _joined([*spans, *((seq, seq) for seq, part in kept.tail if not part)]):
+        for first, last in _joined([*spans, *((seq, seq) for seq in kept.tail)]):
             async for lines in history(self._store, self._task, first - 1, through=last, messages=True):
                 for line in lines:
                     envelope = decode(line)
@@ -166,8 +167,7 @@ class Snapshots:
                         envelope = await self._filled(envelope)
                     if message := envelope.message:
                         messages[line.seq] = bytes(message)
-        made = {run.first: await self._made(run.first) for run in kept.runs if run.part}
-        made |= {seq: await self._made(seq) for seq, part in kept.tail if part}
+        made = {seq: await self._made(seq) for seq in {run.first for run in kept.runs if run.part}}
         seqs = list(messages)
         settled: list[Item] = []
         try:
@@ -180,9 +180,7 @@ class Snapshots:
                 for seq in seqs[bisect_left(seqs, run.first) : bisect_right(seqs, run.last)]:
                     settled.append(Item(seq, messages[seq], before))
                     before = seq
-            tail = [
-                Item(seq, made[seq][part - 1] if part else messages[seq], -1, part) for seq, part in kept.tail
-            ]
+            tail = [Item(seq, messages[seq], -1) for seq in kept.tail]
         except (KeyError, IndexError):
             return None
         return Conversation.restored(settled, tail, kept.placed, kept.last_seq)

@@ -4,6 +4,7 @@ from noeta.testing.check_store import STORE_CHECKS as STORE_CHECKS
 from noeta.testing.check_store import StoreCheck as StoreCheck
 from noeta.testing.check_store import StoreFactory as StoreFactory
 from noeta.testing.check_store import check_store as check_store
+from noeta.testing.check_store import run_check as run_check
 from noeta.testing.check_store import run_store_machine as run_store_machine
 from noeta.testing.clock import FrozenClock as FrozenClock
 from noeta.testing.clock import SeededIds as SeededIds

@@ -6,6 +6,7 @@ Needs no test runner. With pytest, parametrise over `STORE_CHECKS` to see each p
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from importlib import import_module
 
 import anyio
 
@@ -47,16 +48,29 @@ def run_check(check: StoreCheck, make_store: StoreFactory, backend: str) -> None
 def check_store(make_store: StoreFactory, *, backends: Sequence[str] = ("asyncio", "trio")) -> None:
     """Run every check, then the state machine, on each event loop.
 
-    Raises AssertionError for the first promise that is not kept. Needs hypothesis, and trio for that backend.
+    Raises AssertionError for the first promise that is not kept. Needs hypothesis, and trio for that backend;
+    ``noeta[testing]`` brings both.
     """
+    for library in ("hypothesis", *backends):
+        _import(library)
     for backend in backends:
         for check in STORE_CHECKS:
             run_check(check, make_store, backend)
         run_store_machine(make_store, backend=backend)
 
 
+def _import(library: str) -> None:
+    try:
+        import_module(library)
+    except ModuleNotFoundError:
+        raise ModuleNotFoundError(
+            f"check_store needs {library}, which is not installed. This installs all it needs:"
+            " pip install 'noeta[testing]'"
+        ) from None
+
+
 def _sentence(error: BaseException) -> str:
     """What went wrong, without the groups that it is wrapped in."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
-    return str(error) if isinstance(error, AssertionError) else repr(error)
+    return str(error) if isinstance(error, AssertionError) else f"nobody expected {error!r}"

@@ -18,6 +18,7 @@ from noeta.testing.clock import FrozenClock, SeededIds
 StoreFactory = Callable[[Clock, Ids], AbstractAsyncContextManager[Store]]
 """Opens a fresh, empty store that takes time and randomness from these two, and closes it at exit."""
 
+METHODS = sorted(name for name, value in vars(Store).items() if callable(value) and not name.startswith("_"))
 E = TypeVar("E", bound=Exception)
 
 
@@ -186,6 +187,11 @@ async def opened(make_store: StoreFactory) -> AsyncIterator[World]:
     """A world around a fresh store."""
     clock, ids = FrozenClock(), SeededIds(1)
     async with make_store(clock, ids) as store:
+        lacking = [
+            name for name in METHODS if getattr(type(store), name, None) in {None, getattr(Store, name)}
+        ]
+        if lacking:
+            raise AssertionError(f"{type(store).__name__} does not write: {', '.join(lacking)}")
         yield World(store, clock, ids)
 
 

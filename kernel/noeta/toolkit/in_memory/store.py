@@ -29,6 +29,7 @@ from noeta.core.log import (
     Timer,
 )
 from noeta.core.ports import Clock, Ids
+from noeta.core.records import VERSION
 from noeta.toolkit.in_memory.leases import Leases
 from noeta.toolkit.in_memory.rows import Blobs, TaskData
 from noeta.toolkit.in_memory.watches import Signal, Watches
@@ -125,7 +126,7 @@ class InMemoryStore(Store):
         queues: Collection[str] | None = None,
         agents: Collection[str] | None = None,
         task: str | None = None,
-        version: int = 1,
+        version: int = VERSION,
     ) -> list[Claim]:
         await anyio.lowlevel.checkpoint()
         if self._leases.ran_out(worker):
@@ -336,7 +337,7 @@ class InMemoryStore(Store):
             return
         self._leases.give_up(row.worker, row.new.task)
         row.token, row.worker = None, ""
-        if row.status == "running" or (row.status == "waiting" and row.inbox):
+        if row.status == "running":
             row.move("ready")
 
     def _wakes(self) -> list[tuple[float, TaskData, Timer | None]]:
