@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import anyio
 import msgspec
@@ -163,7 +165,7 @@ async def test_only_the_plugin_whose_code_changed_is_folded_again(log: LogWriter
     store.reads.clear()
     assert (await load(store, "2")).states["alpha"] == {"noted": 2}
     named = [only for _, _, only in store.reads if only and only != ("messages",)]
-    assert named == [("alpha", "beta", "core.erased", "core.task_created")]
+    assert named == [("core.task_created", "alpha", "beta", "core.erased")]
 
 
 @pytest.mark.anyio
@@ -271,6 +273,49 @@ async def test_a_forks_snapshot_covers_the_history_it_continues(log: LogWriter) 
     assert await Snapshots(store, "fork", Folder(reducers("2"))).load() == state
 
 
+@pytest.mark.anyio
+@pytest.mark.parametrize("lost", ["a compaction", "a message", "a plugin's record"])
+async def test_what_a_missing_blob_took_is_said_with_a_snapshot_too(log: LogWriter, lost: str) -> None:
+    large = "y" * 200_000
+    log.say(large if lost == "a message" else "x")
+    log.note("alpha", "noted", large if lost == "a plugin's record" else "")
+    if lost == "a compaction":
+        log.put(Compacted(through=2, summary=[user(large)]))
+    log.reply("r")
+    store = await store_of(log.lines, log.blobs)
+    await keep(store, Snapshots(store, "t", Folder(reducers())).take(await load(store)))
+    store._blobs.let_go("t")
+    state = await load(store, "2")
+    assert state.corrupt is not None
+    assert "damaged" in state.corrupt.why
+
+
+@pytest.mark.anyio
+async def test_other_plugins_pass_over_other_records(log: LogWriter) -> None:
+    log.note("beta", "noted")
+    store = await store_of(log.lines)
+    await keep(store, Snapshots(store, "t", Folder(reducers())).take(await load(store)))
+    alone = [Reducer(name="alpha", initial=dict, reduce=count)]
+    assert await Snapshots(store, "t", Folder(alone)).load() == log.fold(alone)
+
+
+@pytest.mark.anyio
+async def test_a_plugin_without_records_still_continues_its_state(log: LogWriter) -> None:
+    still = [Reducer(name="still", initial=lambda: 7, continued=lambda state: state + 1)]
+    store = await store_of(log.lines)
+    created = TaskCreated(task="fork", agent="a", root="fork", history_from="t", history_through=1)
+    fork = LogWriter(created, through=1)
+    wake = Post(task="fork", key="wake", kind="message", body=b"{}")
+    new = NewTask(task="fork", agent="a", root="fork", lines=fork.lines, base="t", through=1, posts=[wake])
+    await store.create(new)
+    state = await Snapshots(store, "fork", Folder(still)).load()
+    assert state.states == {"still": 8}
+    (claim,) = await store.claim("w", task="fork")
+    parts = [part for part in Snapshots(store, "fork", Folder(still)).take(state) if part.name == "core"]
+    await store.append(claim, Append(expected_seq=2, id=b"1", snapshot=parts, release=True))
+    assert await Snapshots(store, "fork", Folder(still)).load() == state
+
+
 def test_a_broken_plugin_is_not_kept(log: LogWriter) -> None:
     log.note("alpha", "noted")
     broken = Reducer(name="alpha", reduce=lambda *_: 1 // 0)
@@ -296,6 +341,10 @@ class Point(msgspec.Struct):
         ((1, 2), tuple[int, int], True),
         (object(), None, False),
         ("\ud800", None, False),
+        ({1}, set[float], False),
+        ({1: 1}, dict[float, int], False),
+        ({1.0: 1}, dict[float, int], True),
+        (datetime(2026, 1, 1, tzinfo=ZoneInfo("Europe/Paris")), datetime, False),
     ],
 )
 def test_a_state_is_kept_only_if_it_comes_back_equal_and_of_equal_types(

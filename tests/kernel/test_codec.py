@@ -22,11 +22,10 @@ from noeta.core.codec import (
     decode,
     encode,
     recorded,
-    tombstone,
     with_body,
 )
 from noeta.core.errors import NotStorable
-from noeta.core.messages import Image, Message, Text, ToolResult, ToolUse, user
+from noeta.core.messages import Image, Message, Text, ToolResult, ToolUse, Unknown, decode_message, user
 from noeta.core.records import CORE_KINDS, Compacted, Fact, Notice, Received, TimerSet, ToolFinished
 
 JSON = st.recursive(
@@ -41,7 +40,8 @@ SIMPLE: dict[Any, st.SearchStrategy[Any]] = {
     int: st.integers(),
     bool: st.booleans(),
     float: st.floats(allow_nan=False, allow_infinity=False),
-    bytes: st.binary(),
+    # Bytes of images leave the record for blobs, so they do not read back in it.
+    bytes: st.just(b""),
     type(None): st.none(),
     msgspec.Raw: JSON.map(lambda value: msgspec.Raw(msgspec.json.encode(value))),
 }
@@ -239,29 +239,66 @@ def test_a_line_at_the_wrong_place_is_unreadable() -> None:
     assert decode(line).kind == "k"
 
 
-def test_a_tombstone_keeps_what_orders_and_dedupes_and_nothing_that_was_said() -> None:
-    image = Image(media_type="image/png", data=b"CANARY")
-    message = Message(role="user", content=[Text(text="CANARY " * 40_000), image])
-    fact = Received(n=4, key="m4", item="entry", data=msgspec.Raw(b'"CANARY"'))
-    made = encode(9, 2.0, "core", "received", fact, message=message)
-    stone, blobs = tombstone(made.envelope)
-    assert b"CANARY" not in stone.data
-    assert set(blobs) == {blob.sha256 for blob in made.blobs}
-    left = recorded(decode(stone))
-    assert (left.seq, left.at, left.kind, left.erased, left.message) == (9, 2.0, "received", True, None)
-    assert left.data == Received(n=4, key="m4", item="entry")
-    assert tombstone(decode(stone)) == (stone, ())
-
-
-def test_a_tombstone_of_a_plugins_record_keeps_its_name_alone() -> None:
-    stone, _ = tombstone(encode(2, 2.0, "x", "k", {"quote": "CANARY"}, message=user("CANARY")).envelope)
-    left = recorded(decode(stone))
-    assert (left.extension, left.kind, left.data, left.message, left.erased) == ("x", "k", None, None, True)
-
-
 def test_a_compaction_reads_back_with_its_messages() -> None:
     fact = Compacted(through=5, summary=[user("s")], keep=[2], lead=[user("l")], after=[user("a")])
     assert recorded(encode(6, 0.0, "core", "compacted", fact).envelope).data == fact
+
+
+def test_image_bytes_inside_a_compaction_become_blobs_too() -> None:
+    pixels = Message(role="user", content=[Image(media_type="image/png", data=b"pixels")])
+    made = encode(1, 0.0, "core", "compacted", Compacted(through=0, lead=[pixels], after=[pixels]))
+    assert {blob.data for blob in made.blobs} == {b"pixels"}
+    assert b"cGl4ZWxz" not in made.line.data
+
+
+RAW_BREAK = msgspec.Raw(b'{\n"a":1}')
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"data": {1: "a", "1": "b"}},
+        {"data": 10**5_000},
+        {"at": math.nan},
+        {"at": math.inf},
+        {"by": "\ud800"},
+        {"message": {"role": "user"}},
+        {"message": Message(role="user", content=[Unknown(of="x", raw=RAW_BREAK)])},
+        {"message": Message(role="user", content=[Unknown(of="x", raw=msgspec.Raw(b'"\xff"'))])},
+        {"message": Message(role="user", content=[Unknown(of="x", raw=msgspec.Raw(b"[" * 200))])},
+        {
+            "extension": "core",
+            "kind": "received",
+            "data": Received(n=1, key="k", item="entry", data=RAW_BREAK),
+        },
+    ],
+)
+def test_a_record_that_would_break_its_line_or_a_reader_is_refused(arguments: dict[str, Any]) -> None:
+    given = {"seq": 1, "at": 0.0, "extension": "x", "kind": "k", "data": None, **arguments}
+    with pytest.raises(NotStorable):
+        encode(**given)
+
+
+class Unequal(msgspec.Struct):
+    a: int
+
+    def __post_init__(self) -> None:
+        if self.a == 2:
+            raise KeyError("two")
+
+    def __eq__(self, other: object) -> bool:
+        raise KeyError("never")
+
+
+def test_a_plugins_type_that_raises_anything_is_no_ones_fault_but_its_own() -> None:
+    with pytest.raises(NotStorable, match="KeyError"):
+        encode(1, 0.0, "x", "k", Unequal(1))
+    assert recorded(encode(1, 0.0, "x", "k", {"a": 2}).envelope, {"k": Unequal}).data is None
+
+
+def test_an_unknown_block_with_white_space_around_it_can_be_written_again() -> None:
+    message = decode_message(b"[] \n")
+    assert recorded(encode(1, 0.0, "x", "k", None, message=message).envelope).message == message
 
 
 def test_absent_parts_of_a_body_are_not_written() -> None:

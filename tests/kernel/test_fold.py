@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from noeta.core.codec import Line, decode, encode, tombstone
+from noeta.core.codec import Line, decode, encode
+from noeta.core.erasure import tombstone
 from noeta.core.fold import Folder, Reducer, fold
 from noeta.core.log import Timer
 from noeta.core.messages import Message, Text, ToolResult, Usage, user
@@ -461,6 +462,60 @@ def test_a_copy_shares_no_dict_that_the_fold_changes() -> None:
         mine, its = getattr(state, field.name), getattr(copy, field.name)
         # A task's configuration is replaced as a whole and never changed.
         assert not (isinstance(mine, dict) and mine is its) or field.name == "config", field.name
+
+
+def test_a_plugin_cannot_change_what_the_kernel_remembers_of_a_record(log: LogWriter) -> None:
+    def meddle(state: Any, kind: str, data: Any) -> None:
+        if kind == "tool_parked":
+            data.detail["q"] = "changed"
+
+    (call,) = log.reply("", calls=1)
+    log.put(ToolParked(call=call, park=1, on="question", detail={"q": "asked"}))
+    state = log.fold([Reducer(name=name, reduce=meddle, folds=("core",)) for name in "xy"])
+    assert state.calls[call].detail == {"q": "asked"}
+
+
+class Rude(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+def test_an_error_without_a_text_is_still_caught(log: LogWriter) -> None:
+    def raise_rude(state: Any, kind: str, data: Any) -> None:
+        raise Rude
+
+    log.note("alpha", "noted")
+    assert log.fold([Reducer(name="alpha", reduce=raise_rude)]).broken["alpha"].why == "reduce of noted: Rude"
+
+
+class Picky(msgspec.Struct):
+    a: int
+
+    def __post_init__(self) -> None:
+        raise KeyError("a")
+
+
+def test_a_type_that_raises_while_decoding_is_passed_over_once_a_record(log: LogWriter) -> None:
+    log.note("alpha", "noted", {"a": 1})
+    picky = Reducer(name="alpha", reduce=lambda *_: 1, types={"noted": Picky})
+    seen = Reducer(name="beta", reduce=lambda *_: 1, folds=("alpha",))
+    state = log.fold([picky, seen])
+    assert (state.skipped["alpha.noted"].count, state.states) == (1, {"alpha": None, "beta": 1})
+
+
+@pytest.mark.parametrize("names", [("core",), ("alpha", "alpha")])
+def test_reducers_need_names_of_their_own(names: tuple[str, ...]) -> None:
+    with pytest.raises(ValueError, match="names of their own"):
+        Folder([Reducer(name=name) for name in names])
+
+
+def test_a_timer_that_was_set_again_after_it_fired_has_no_effect(log: LogWriter, shown: Shown) -> None:
+    first = log.put(TimerSet(name="a", at=1.0, text="old"))
+    log.put(TimerSet(name="a", at=2.0, text="new"))
+    data = msgspec.Raw(msgspec.json.encode({"name": "a", "gen": first}))
+    log.put(Received(n=1, key="timer:a", item="timer", data=data), user("old"))
+    state = log.fold()
+    assert (shown(state), state.turn, set(state.timers)) == ([], None, {"a"})
 
 
 def test_a_gap_in_the_log_is_a_fault(log: LogWriter) -> None:

@@ -72,6 +72,15 @@ async def test_history_reads_any_part_of_the_line(
     assert await seqs(history(store, "c", after, through=through)) == found
 
 
+async def test_history_follows_a_chain_of_any_length() -> None:
+    store = InMemoryStore()
+    await store.create(task("t1", [line(1)]))
+    for seq in range(2, 1_501):
+        await store.create(task(f"t{seq}", [line(seq)], base=f"t{seq - 1}"))
+    assert await seqs(history(store, "t1500", 1_490)) == [[seq] for seq in range(1_491, 1_501)]
+    assert len(await seqs(history(store, "t1500"))) == 1_500
+
+
 async def test_history_comes_in_pages_and_by_name(store: InMemoryStore) -> None:
     assert await seqs(history(store, "c", page=3)) == [[1, 2, 3], [4], [5, 6], [7, 8]]
     assert await seqs(history(store, "c", only=["y"])) == [[7, 8]]

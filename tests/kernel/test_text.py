@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from enum import Enum
 from typing import Any
 
 import msgspec
@@ -56,6 +57,20 @@ class Point(msgspec.Struct):
     tags: tuple[str, ...] = ()
 
 
+class Colour(Enum):
+    RED = "red"
+
+
+class Half(float): ...
+
+
+class Count(int): ...
+
+
+class Name(str):
+    __slots__ = ()
+
+
 @pytest.mark.parametrize(
     ("value", "stored"),
     [
@@ -67,6 +82,8 @@ class Point(msgspec.Struct):
         (b"\x00\xff", "AP8="),
         ({"a"}, ["a"]),
         (True, True),
+        (Colour.RED, "red"),
+        ([Half(0.5), Count(3), Name("x\ud800")], [0.5, 3, "x\ufffd"]),
     ],
 )
 def test_odd_values_get_a_plain_form(value: object, stored: object) -> None:
@@ -87,6 +104,8 @@ def nested(depth: int) -> list[Any]:
         (nested(5_000), "$" + "[0]" * MAX_DEPTH, "deeper than 64"),
         ({"k": {(1, 2): 3}}, "$.k", "no text"),
         ({True: 1}, "$", "no text"),
+        ({1: "a", "1": "b"}, "$", "become one"),
+        ([dict.fromkeys(["\ud800", "\ufffd"])], "$[0]", "become one"),
     ],
 )
 def test_what_json_cannot_say_is_refused_by_place(value: object, where: str, why: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -13,7 +12,8 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from noeta.core.codec import Envelope, Line, decode, tombstone
+from noeta.core.codec import Envelope, Line, decode, recorded
+from noeta.core.erasure import tombstone
 from noeta.core.fold import Folder, Reducer, fold, fold_from
 from noeta.core.records import ERASED_KIND
 from noeta.core.state import Core, TaskState
@@ -122,9 +122,8 @@ def test_no_item_stands_between_a_call_and_its_result(lines: list[Line]) -> None
 @given(logs())
 def test_a_log_with_tombstones_folds_to_the_state_that_the_erasure_left(lines: list[Line]) -> None:
     records = envelopes(lines)
-    gone = {
-        seq for record in records if record.kind == "erased" for seq in json.loads(bytes(record.data))["seqs"]
-    }
+    facts = [recorded(record).data for record in records if record.kind == "erased"]
+    gone = {seq for fact in facts for seq in (*fact.seqs, *fact.along)}
     purged = [decode(tombstone(record)[0]) if record.seq in gone else record for record in records]
     before, after = fold(records), fold(purged)
     assert core_part(after) == core_part(before)

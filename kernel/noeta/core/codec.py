@@ -16,7 +16,7 @@ from msgspec import Raw, Struct
 
 from noeta.core.errors import NotStorable
 from noeta.core.messages import Image, Message, ToolResult, decode_message, encode_message
-from noeta.core.records import CORE, CORE_KINDS, NULL, Compacted, Fact, Received, Recorded
+from noeta.core.records import CORE, CORE_KINDS, NULL, Compacted, Fact, Recorded
 from noeta.core.text import MAX_DEPTH, checked_key, storable
 
 MAX_INLINE_BYTES = 128 * 1024
@@ -85,7 +85,7 @@ class Encoded(NamedTuple):
     envelope: Envelope
 
 
-class CompactedParts(Struct, frozen=True, kw_only=True):
+class CompactedParts(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`Compacted` with its messages still encoded, as the fold needs them."""
 
     through: int
@@ -132,47 +132,64 @@ def encode(
     nesting, a name with a dot in it.
     """
     where = f"{extension}.{kind}"
-    checked_key(extension, "an extension's name")
-    checked_key(kind, f"a kind of {extension!r}")
-    if "." in kind or "." in extension:
-        raise NotStorable(where, "dots are not allowed in names of extensions and kinds")
+    for name in (extension, kind):
+        checked_key(name, f"the name {name!r}")
+        if "." in name:
+            raise NotStorable(where, "dots are not allowed in names of extensions and kinds")
     blobs: list[Blob] = []
     try:
-        raw_message = (
-            ABSENT if message is None else Raw(_verified_message(_without_bytes(message, blobs), where))
+        if isinstance(data, Compacted):
+            data = _without_bytes_inside(data, blobs)
+        raw_message = ABSENT
+        if message is not None:
+            raw_message = Raw(_verified_message(_without_bytes(message, blobs), where))
+        envelope = Envelope(
+            seq=seq,
+            at=at,
+            extension=extension,
+            kind=kind,
+            data=Raw(_verified_data(extension, kind, data, where)),
+            message=raw_message,
+            by=by,
+            hook=hook,
+            v=data.v if isinstance(data, Fact) else 1,
         )
-        raw_data = Raw(_verified_data(extension, kind, data, where))
-    except (TypeError, UnicodeEncodeError, RecursionError, OverflowError) as error:
+        short, body = _shortened(envelope)
+        line = line_of(short, message is not None)
+        line.data.decode()
+    except NotStorable:
+        raise
+    except Exception as error:
         raise NotStorable(where, f"{type(error).__name__}: {error}") from None
-    envelope = Envelope(
-        seq=seq,
-        at=at,
-        extension=extension,
-        kind=kind,
-        data=raw_data,
-        message=raw_message,
-        by=by,
-        hook=hook,
-        v=data.v if isinstance(data, Fact) else 1,
-    )
+    if b"\n" in line.data or decode(line).kind != kind:
+        raise NotStorable(where, "it holds a line break outside a text, or a time that is no number")
+    return Encoded(line, (*blobs, *body), msgspec.structs.replace(envelope, blob=short.blob))
+
+
+def _shortened(envelope: Envelope) -> tuple[Envelope, tuple[Blob, ...]]:
+    """`envelope` as its line says it, and the blob that holds what is too large for the line."""
     large = Body(
-        data=raw_data if len(bytes(raw_data)) > MAX_INLINE_BYTES else ABSENT,
-        message=raw_message if len(bytes(raw_message)) > MAX_INLINE_BYTES else ABSENT,
+        data=envelope.data if len(bytes(envelope.data)) > MAX_INLINE_BYTES else ABSENT,
+        message=envelope.message if len(bytes(envelope.message)) > MAX_INLINE_BYTES else ABSENT,
     )
     if not large.data and not large.message:
-        return Encoded(_line(envelope, message is not None), tuple(blobs), envelope)
+        return envelope, ()
     body = blob_of(_encode(large))
-    envelope = msgspec.structs.replace(envelope, blob=body.sha256)
-    short = msgspec.structs.replace(
-        envelope,
-        data=NULL if large.data else raw_data,
-        message=ABSENT if large.message else raw_message,
-    )
-    return Encoded(_line(short, message is not None), (*blobs, body), envelope)
+    data, message = (NULL if large.data else envelope.data), (ABSENT if large.message else envelope.message)
+    return msgspec.structs.replace(envelope, data=data, message=message, blob=body.sha256), (body,)
 
 
-def _line(envelope: Envelope, message: bool) -> Line:
+def line_of(envelope: Envelope, message: bool) -> Line:
+    """The row of a log that holds this envelope; `message` says whether the record carries one."""
     return Line(envelope.seq, _encode(envelope), f"{envelope.extension}.{envelope.kind}", message)
+
+
+def _without_bytes_inside(data: Compacted, blobs: list[Blob]) -> Compacted:
+    moved = {
+        name: [_without_bytes(message, blobs) for message in getattr(data, name)]
+        for name in ("lead", "summary", "after")
+    }
+    return msgspec.structs.replace(data, **moved)
 
 
 def _without_bytes(message: Message, blobs: list[Blob]) -> Message:
@@ -281,8 +298,8 @@ def recorded(envelope: Envelope, types: Mapping[str, Any] | None = None) -> Reco
             data = DECODERS[envelope.kind].decode(envelope.data)
             if isinstance(data, CompactedParts):
                 data = compacted(data)
-    except (ValueError, RecursionError):
-        pass
+    except Exception:
+        data = None
     return Recorded(
         seq=envelope.seq,
         at=envelope.at,
@@ -310,23 +327,3 @@ def compacted(parts: CompactedParts) -> Compacted:
         lead=messages(parts.lead),
         after=messages(parts.after),
     )
-
-
-def tombstone(envelope: Envelope) -> tuple[Line, tuple[str, ...]]:
-    """What stays of a record after its content is erased, and the names of the blobs it needed.
-
-    `envelope` is whole (`with_body`). Seq, time, names and, of a `Received`, the inbox number and dedupe key
-    stay: with them every later fold counts and orders as before. The tombstone of a tombstone is itself.
-    """
-    blobs = [envelope.blob] if envelope.blob else []
-    if envelope.message:
-        blobs += [image.blob for image in decode_message(bytes(envelope.message)).images if image.blob]
-    data = NULL
-    if (envelope.extension, envelope.kind) == (CORE, Received.kind):
-        try:
-            was = DECODERS[Received.kind].decode(envelope.data)
-            data = Raw(_encode(msgspec.structs.replace(was, data=NULL)))
-        except ValueError:
-            pass
-    stone = msgspec.structs.replace(envelope, data=data, message=ABSENT, blob="", erased=True)
-    return _line(stone, False), tuple(blobs)

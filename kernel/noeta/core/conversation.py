@@ -12,7 +12,7 @@ from typing import Generic, NamedTuple, TypeVar, overload
 
 from msgspec import Struct
 
-from noeta.core.messages import Message, decode_message
+from noeta.core.messages import Message, ToolResult, decode_message
 
 T = TypeVar("T")
 
@@ -76,6 +76,12 @@ class Item(Struct, frozen=True, gc=False):
     def message(self) -> Message:
         """The message, decoded now."""
         return decode_message(self.data)
+
+    @property
+    def paired(self) -> bool:
+        """Whether this is a reply, or the result of a call of one."""
+        message = self.message
+        return message.role == "assistant" or any(isinstance(block, ToolResult) for block in message.content)
 
     @property
     def key(self) -> tuple[int, int, bytes]:
@@ -186,8 +192,12 @@ class Conversation(Sequence[Item]):
         self.last_seq = seq
 
     def erase(self, seqs: Iterable[int]) -> None:
-        """Take the items of these records out."""
-        gone = set(seqs)
+        """Take the items of these records out.
+
+        Replies and results stay, so that no call is left without one.
+        """
+        named = set(seqs)
+        gone = {item.seq for item in self if item.seq in named and not item.paired}
         self._rebuild([item for item in self._settled if item.seq not in gone], gone.__contains__)
 
     def compact(

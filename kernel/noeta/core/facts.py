@@ -41,10 +41,12 @@ _NOT_CARRIED = ("turn", "children", "timers", "usage", "failures", "retry_at", "
 def _received(state: TaskState, record: Envelope, data: r.Received) -> None:
     if data.item not in ITEMS:
         state.newer = state.newer or Problem(seq=record.seq, why=f"inbox item {data.item!r} is newer")
-    if data.item == "timer" and not record.erased:
+    if data.item == "timer":
         fired = _timer(data.data)
-        if (timer := state.timers.get(fired.name)) is not None and timer.gen == fired.gen:
-            del state.timers[fired.name]
+        if (timer := state.timers.get(fired.name)) is None or timer.gen != fired.gen:
+            # It was set again, or taken back, after it had fired.
+            return
+        del state.timers[fired.name]
     # Only records with a message are erased, so a tombstone had one.
     if not record.message and not record.erased:
         return

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from noeta.core.codec import UNREADABLE, Envelope, compacted
+from noeta.core.erasure import STONES
 from noeta.core.facts import CORE_FOLD
 from noeta.core.records import CORE, ERASED_KIND, VERSION
 from noeta.core.state import Problem, Skipped, TaskState
@@ -72,6 +73,9 @@ class Folder:
 
     def __init__(self, reducers: Sequence[Reducer], *, partial: bool = False) -> None:
         self.reducers: tuple[Reducer, ...] = tuple(reducers)
+        names = [reducer.name for reducer in self.reducers]
+        if len({*names, CORE}) <= len(names):
+            raise ValueError(f"reducers need names of their own, and not {CORE!r}: {', '.join(names)}")
         self._partial = partial
         targets: dict[str, list[_Target]] = {}
         for reducer in reducers:
@@ -85,6 +89,11 @@ class Folder:
         self._targets = {extension: tuple(found) for extension, found in targets.items()}
         self._of_core = tuple((target.name, target.reduce) for target in self._targets.get(CORE, ()))
         self._all = tuple(_Target(r.name, r.reduce, None) for r in reducers if r.reduce is not None)
+
+    @property
+    def extensions(self) -> list[str]:
+        """The names whose records some plugin folds or at least knows, sorted."""
+        return sorted(self._targets)
 
     def start(self) -> TaskState:
         """The state before any record."""
@@ -104,15 +113,14 @@ class Folder:
             state.corrupt = Problem(seq=seq, why=f"the record after seq {state.seq} is missing")
         state.seq, state.at = seq, record.at
         if record.extension != CORE:
-            if not record.erased:
-                self._apply_plugin(state, record)
+            self._apply_plugin(state, record)
             return
         kind = record.kind
         known = CORE_FOLD.get(kind)
         if known is None or record.v > VERSION:
             _set_aside(state, record)
             return
-        if record.erased and kind != "received":
+        if record.erased and kind not in STONES:
             return
         decode, change = known
         try:
@@ -141,7 +149,9 @@ class Folder:
             # As `_reduce`: a call a plugin and record more would cost as much as most of them do.
             if name not in broken:
                 try:
-                    states[name] = reduce(states[name], kind, data)
+                    # What the kernel keeps of a record, no plugin may change.
+                    own = decode(record.data) if kind in _REMEMBERED else data
+                    states[name] = reduce(states[name], kind, own)
                 except Exception as error:
                     broken[name] = Problem(seq=seq, why=f"reduce of {kind}: {_told(error)}")
 
@@ -149,22 +159,22 @@ class Folder:
         if record.message:
             state.conversation.add(record.seq, bytes(record.message))
         targets = self._targets.get(record.extension)
-        if targets is None:
-            _skip(state, record, "no plugin of this task folds it")
-            return
-        for target in targets:
+        skipped = "" if targets is not None else "no plugin of this task folds it"
+        for target in targets or () if not record.erased else ():
             decode: Callable[[Raw], Any] | None = _untyped
             if target.decoders is not None:
                 decode = target.decoders.get(record.kind)
             if decode is None:
-                _skip(state, record, f"plugin {target.name!r} does not know this kind")
+                skipped = f"plugin {target.name!r} does not know this kind"
                 continue
             try:
                 data = decode(record.data)
-            except (ValueError, RecursionError) as error:
-                _skip(state, record, f"plugin {target.name!r} cannot read it: {error}")
+            except Exception as error:
+                skipped = f"plugin {target.name!r} cannot read it: {_told(error)}"
                 continue
             self._reduce(state, target.name, target.reduce, record.seq, record.kind, data)
+        if skipped:
+            _skip(state, record, skipped)
 
     def _continue(self, state: TaskState, seq: int) -> None:
         for reducer in self.reducers:
@@ -184,6 +194,7 @@ class Folder:
 
 _untyped = msgspec.json.Decoder().decode
 _SPECIAL = frozenset({"compacted", "erased", "task_created"})
+_REMEMBERED = frozenset({"answered", "child_ended", "claimed", "task_created", "tool_parked"})
 
 
 def _set_aside(state: TaskState, record: Envelope) -> None:
@@ -197,7 +208,10 @@ def _set_aside(state: TaskState, record: Envelope) -> None:
 
 
 def _told(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:
+        return type(error).__name__
 
 
 def _skip(state: TaskState, record: Envelope, why: str) -> None:

@@ -17,7 +17,7 @@ What must hold whatever crashes and whenever:
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Collection, Sequence
-from contextlib import AbstractAsyncContextManager, aclosing
+from contextlib import AbstractAsyncContextManager
 from typing import Literal, Protocol
 
 from msgspec import Struct
@@ -207,8 +207,8 @@ class Store(Protocol):
         `last_seq`, also when the claim is gone by then.
 
         Raises `Fenced` when `claim` is not the newest, `Conflict` when the log is not at `expected_seq`, the
-        lines leave a gap, a row to consume is not the oldest unconsumed one, the inbox is not empty when it
-        has to be, or a task to spawn does not fit (see `create`).
+        lines leave a gap, a row to consume is not the oldest unconsumed one, or the inbox is not empty when
+        it has to be. A task to spawn may raise what `create` raises, save for `Duplicate`.
         """
 
     async def post(self, post: Post) -> None:
@@ -310,8 +310,8 @@ class Store(Protocol):
     async def purge(self, claim: Claim, stones: Sequence[Line], blobs: Collection[str]) -> None:
         """Replace the lines of these seqs by tombstones, drop the task's snapshots and its hold on `blobs`.
 
-        A blob goes when no task holds it. Idempotent. Raises `Fenced`, and `Conflict` for a seq that the
-        task's own log does not have.
+        A blob goes when no task holds it, so `blobs` are those that no other record of the task needs.
+        Idempotent. Raises `Fenced`, and `Conflict` for a seq that the task's own log does not have.
         """
 
     async def sweep(self, ended_before: float, limit: int = 100) -> list[str]:
@@ -361,18 +361,19 @@ async def history(
 
     Who stops early closes it (`contextlib.aclosing`).
     """
-    row = await store.task(task)
-    if row.base and after < row.through:
-        last = row.through if through is None else min(through, row.through)
-        base = history(store, row.base, after, through=last, only=only, messages=messages, page=page)
-        async with aclosing(base) as pages:
-            async for lines in pages:
+    # Each task of the chain, newest first, with the seq after which its own records begin.
+    chain = [await store.task(task)]
+    while chain[-1].base and after < chain[-1].through:
+        chain.append(await store.task(chain[-1].base))
+    for place in range(len(chain) - 1, -1, -1):
+        row, after = chain[place], max(after, chain[place].through)
+        end = through
+        if place and (end is None or chain[place - 1].through < end):
+            end = chain[place - 1].through
+        while end is None or after < end:
+            lines = await store.read(row.task, after, through=end, limit=page, only=only, messages=messages)
+            if lines:
                 yield lines
-    after = max(after, row.through)
-    while True:
-        lines = await store.read(task, after, through=through, limit=page, only=only, messages=messages)
-        if lines:
-            yield lines
-            after = lines[-1].seq
-        if len(lines) < page:
-            return
+                after = lines[-1].seq
+            if len(lines) < page:
+                break

@@ -228,4 +228,4 @@ def _kept(data: bytes) -> Raw:
         msgspec.json.decode(data)
     except (ValueError, RecursionError):
         return Raw(_encode(data.decode(errors="replace")))
-    return Raw(data)
+    return Raw(data.strip())

@@ -7,6 +7,7 @@ else has, NUL included: it is kept, since stores hold bytes.
 from __future__ import annotations
 
 import math
+from enum import Enum
 from typing import Any
 
 import msgspec
@@ -26,7 +27,7 @@ def storable_text(text: str) -> str:
         text.encode()
     except UnicodeEncodeError:
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    return text
+    return str.__str__(text)
 
 
 def storable(value: object) -> Any:
@@ -43,19 +44,26 @@ def storable(value: object) -> Any:
 
 def _storable(value: object, where: str, depth: int) -> Any:
     match value:
+        case Enum():
+            return _storable(value.value, where, depth)
         case str():
             return storable_text(value)
-        case None | bool() | int():
+        case None | bool():
             return value
+        case int():
+            return int(value)
         case float():
             if math.isfinite(value):
-                return value
+                return float(value)
             return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if depth == MAX_DEPTH:
         raise NotStorable(where, f"it is nested deeper than {MAX_DEPTH}")
     match value:
         case dict():
-            return {_key(k, where): _storable(v, f"{where}.{k}", depth + 1) for k, v in value.items()}
+            stored = {_key(k, where): _storable(v, f"{where}.{k}", depth + 1) for k, v in value.items()}
+            if len(stored) < len(value):
+                raise NotStorable(where, "two of its keys become one")
+            return stored
         case list() | tuple() | set() | frozenset():
             return [_storable(v, f"{where}[{i}]", depth + 1) for i, v in enumerate(value)]
     try:

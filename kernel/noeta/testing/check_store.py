@@ -10,7 +10,7 @@ from importlib import import_module
 
 import anyio
 
-from noeta.testing.store import appends, claims, erasure, inbox, tasks, timers, watching
+from noeta.testing.store import appends, claims, erasure, inbox, races, tasks, timers, watching
 from noeta.testing.store.machine import run_store_machine as run_store_machine
 from noeta.testing.store.world import StoreFactory as StoreFactory
 
@@ -25,6 +25,7 @@ STORE_CHECKS: tuple[StoreCheck, ...] = (
     *tasks.CHECKS,
     *erasure.CHECKS,
     *watching.CHECKS,
+    *races.CHECKS,
 )
 """Every promise of the port that a store alone can keep or break."""
 

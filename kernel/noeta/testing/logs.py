@@ -70,6 +70,7 @@ class _Writer:
         self.children: list[str] = []
         self.messages: list[int] = []
         self.said: list[int] = []
+        self.quotes: list[int] = []
         self.timers: dict[str, int] = {}
 
     @property
@@ -104,6 +105,8 @@ class _Writer:
         message = user(self.text()) if self.pick([True, False]) else None
         kind = self.pick(["noted", "done", "later"])
         self.note(extension, kind, data, message)
+        if message is not None:
+            self.quotes.append(self.seq)
 
     def replied(self) -> None:
         if self.open:
@@ -185,7 +188,8 @@ class _Writer:
             case _:
                 self.n += 1
                 raw = msgspec.Raw(msgspec.json.encode({"name": name, "gen": self.timers.get(name, 1)}))
-                self.put(Received(n=self.n, key=f"timer:{self.n}", item="timer", data=raw))
+                self.put(Received(n=self.n, key=f"timer:{self.n}", item="timer", data=raw), user(self.text()))
+                self.quotes.append(self.seq)
 
     def compacted(self) -> None:
         if self.open or not self.messages:
@@ -194,10 +198,12 @@ class _Writer:
         keep = [seq for seq in self.messages if seq <= through][-1:] if self.pick([True, False]) else []
         extra = [user(self.text())] if self.pick([True, False]) else []
         self.put(Compacted(through=through, summary=[user("summary")], keep=keep, lead=extra, after=extra))
+        self.quotes.append(self.seq)
 
     def erased(self) -> None:
         if self.said:
-            self.put(Erased(seqs=[self.said.pop(self.draw(self.st.integers(0, len(self.said) - 1)))]))
+            seq = self.said.pop(self.draw(self.st.integers(0, len(self.said) - 1)))
+            self.put(Erased(seqs=[seq], along=[other for other in self.quotes if other > seq]))
 
     def plain(self) -> None:
         """Records that change little."""

@@ -11,7 +11,8 @@ from typing import Any
 
 import msgspec
 
-from noeta.core.codec import Line, blob_of, decode, tombstone
+from noeta.core.codec import Line, blob_of, decode
+from noeta.core.erasure import tombstone
 from noeta.core.errors import Fenced, NoetaError
 from noeta.core.items import Post
 from noeta.core.log import Claim, NewTask, SnapshotPart, Timer

@@ -7,7 +7,8 @@ from typing import Any
 
 from msgspec import to_builtins
 
-from noeta.core.codec import Line, blob_of, decode, tombstone
+from noeta.core.codec import Line, blob_of, decode
+from noeta.core.erasure import tombstone
 from noeta.core.errors import Conflict
 from noeta.core.log import SnapshotPart, Store
 from noeta.testing.store.observed import observe, same

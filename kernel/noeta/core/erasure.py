@@ -1,0 +1,63 @@
+"""Tombstones: what stays of a record after its content is erased.
+
+Folding a log with tombstones gives the state of the kernel that the erasure left. So a tombstone keeps what
+later folds need to count and to order, and nothing that anybody said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+from msgspec.structs import replace
+
+from noeta.core.codec import ABSENT, DECODERS, UNREADABLE, Envelope, Line, compacted, line_of
+from noeta.core.messages import decode_message
+from noeta.core.records import CORE, NULL, Received
+
+KEPT = frozenset({"model_replied", "tool_finished"})
+"""Core kinds that are never erased: a call must keep its result."""
+
+
+def _bare_item(data: Received) -> Received:
+    # A timer that fired must stay fired.
+    return data if data.item == "timer" else replace(data, data=NULL)
+
+
+STONES: Mapping[str, Callable[[Any], Any]] = {
+    "received": _bare_item,
+    "continue": lambda data: data,
+    "compacted": lambda data: replace(data, lead=[], summary=[], after=[]),
+}
+"""For core kinds whose tombstones still change the state: what of their data stays.
+
+Of other kinds nothing does.
+"""
+
+
+def tombstone(envelope: Envelope) -> tuple[Line, tuple[str, ...]]:
+    """The tombstone of a record, and the names of the blobs that the record needed.
+
+    `envelope` is whole (`with_body`). Seq, time and names stay. The tombstone of a tombstone is itself, as is
+    that of a reply, of a result and of what cannot be read.
+    """
+    core = envelope.extension == CORE
+    if core and envelope.kind in KEPT | {UNREADABLE}:
+        return line_of(envelope, bool(envelope.message)), ()
+    messages = [decode_message(bytes(envelope.message))] if envelope.message else []
+    data = NULL
+    if core and envelope.kind in STONES:
+        try:
+            was = DECODERS[envelope.kind].decode(envelope.data)
+            if envelope.kind == "compacted":
+                whole = compacted(was)
+                messages += [*whole.lead, *whole.summary, *whole.after]
+            data = Raw(msgspec.json.encode(STONES[envelope.kind](was)))
+        except (ValueError, RecursionError):
+            pass
+    blobs = [envelope.blob] if envelope.blob else []
+    blobs += [image.blob for message in messages for image in message.images if image.blob]
+    stone = replace(envelope, data=data, message=ABSENT, blob="", erased=True)
+    return line_of(stone, False), tuple(blobs)
