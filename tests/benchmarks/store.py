@@ -85,8 +85,8 @@ class LogFile:
         (folder / "parts").write_bytes(msgspec.msgpack.encode(list(parts)))
 
     async def task(self, task: str) -> Any:
-        """The two fields of a row that readers of a log look at."""
-        return msgspec.defstruct("Row", [("base", str, ""), ("through", int, 0)])()
+        """The fields of a row that readers of a log look at."""
+        return msgspec.defstruct("Row", [("task", str, task), ("base", str, ""), ("through", int, 0)])()
 
     async def read(
         self,

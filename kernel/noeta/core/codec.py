@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import msgspec
@@ -132,10 +133,8 @@ def encode(
     nesting, a name with a dot in it.
     """
     where = f"{extension}.{kind}"
-    for name in (extension, kind):
-        checked_key(name, f"the name {name!r}")
-        if "." in name:
-            raise NotStorable(where, "dots are not allowed in names of extensions and kinds")
+    _check_name(extension)
+    _check_name(kind)
     blobs: list[Blob] = []
     try:
         if isinstance(data, Compacted):
@@ -163,7 +162,16 @@ def encode(
         raise NotStorable(where, f"{type(error).__name__}: {error}") from None
     if b"\n" in line.data or decode(line).kind != kind:
         raise NotStorable(where, "it holds a line break outside a text, or a time that is no number")
-    return Encoded(line, (*blobs, *body), msgspec.structs.replace(envelope, blob=short.blob))
+    if body:
+        envelope = msgspec.structs.replace(envelope, blob=short.blob)
+    return Encoded(line, (*blobs, *body), envelope)
+
+
+@lru_cache(maxsize=1_000)
+def _check_name(name: str) -> None:
+    checked_key(name, f"the name {name!r}")
+    if "." in name:
+        raise NotStorable(f"the name {name!r}", "names of extensions and kinds hold no dots")
 
 
 def _shortened(envelope: Envelope) -> tuple[Envelope, tuple[Blob, ...]]:

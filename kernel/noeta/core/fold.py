@@ -145,13 +145,13 @@ class Folder:
             if kind == "compacted":
                 data = compacted(data)
         states, broken = state.states, state.broken
+        # What the kernel keeps of a record, no plugin may change.
+        apart = kind in _REMEMBERED
         for name, reduce in self._of_core:
             # As `_reduce`: a call a plugin and record more would cost as much as most of them do.
             if name not in broken:
                 try:
-                    # What the kernel keeps of a record, no plugin may change.
-                    own = decode(record.data) if kind in _REMEMBERED else data
-                    states[name] = reduce(states[name], kind, own)
+                    states[name] = reduce(states[name], kind, decode(record.data) if apart else data)
                 except Exception as error:
                     broken[name] = Problem(seq=seq, why=f"reduce of {kind}: {_told(error)}")
 
