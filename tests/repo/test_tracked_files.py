@@ -43,7 +43,7 @@ def left_out(text: str) -> list[str]:
     "line",
     [
         "registry = https://py" + "pi.org/simple",
-        '"resolved": "https://registry.npm' + 'js.org/x"',
+        '"resol' + 'ved": "https://registry.npm' + 'js.org/x"',
         f"cd {ROOT}/docs",
         f"{Path.home()}/notes",
         "/opt/.pyenv" + "/versions/3.11.7/bin/python",
