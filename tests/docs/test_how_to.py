@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import re
 from pathlib import Path
 
+import anyio
 import pytest
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -12,10 +15,21 @@ PAGES = [page for page in sorted(DOCS.rglob("*.md")) if "```python" in page.read
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_the_examples_of_a_page_run(page: Path) -> None:
-    code = "\n".join(re.findall(r"^```python\n(.*?)^```$", page.read_text(), flags=re.DOTALL | re.MULTILINE))
+def test_the_examples_of_a_page_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    program = "\n".join(
+        re.findall(r"^```python\n(.*?)^```$", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+    )
+    code = compile(program, str(page), "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
     names: dict[str, object] = {"__name__": "__main__"}
-    exec(compile(code, str(page), "exec"), names)
+    if code.co_flags & inspect.CO_COROUTINE:
+
+        async def run() -> None:
+            await eval(code, names)
+
+        anyio.run(run)
+    else:
+        exec(code, names)
 
 
 def test_the_numbers_that_the_checks_name_are_explained() -> None:
