@@ -6,7 +6,10 @@ from typing import NamedTuple
 
 
 class Mutant(NamedTuple):
-    """`old`, which stands once in that module of the store, becomes `new`; then `check` must fail."""
+    """`old`, which stands once in that module of the store, becomes `new`; then `check` must fail.
+
+    `new` may use the names `checkpoint`, `replace` and `normalize`.
+    """
 
     name: str
     file: str
@@ -125,6 +128,15 @@ MUTANTS = [
         "        start = after\n",
         "a_continued_task_counts_on",
     ),
+    Mutant(
+        "a repetition is recognised until another task writes",
+        "store.py",
+        "        if append.id == row.last_append:\n",
+        "        for other in self._tasks.values():\n"
+        "            other.last_append = other.last_append if other is row else None\n"
+        "        if append.id == row.last_append:\n",
+        "an_append_repeated_is_done_once",
+    ),
     # Claims and leases.
     Mutant(
         "an append does not look at its claim",
@@ -179,8 +191,8 @@ MUTANTS = [
     Mutant(
         "a claimer waits between looking and taking",
         "store.py",
-        "        claims = [self._claim(row, worker) for row in list(islice(fitting, limit))]\n",
-        "        found = list(islice(fitting, limit))\n"
+        "        claims = [self._claim(row, worker) for row in list(islice(fitting, max(limit, 0)))]\n",
+        "        found = list(islice(fitting, max(limit, 0)))\n"
         "        await anyio.lowlevel.checkpoint()\n"
         "        claims = [self._claim(row, worker) for row in found]\n",
         "concurrent_claimers_get_different_tasks",
@@ -195,8 +207,8 @@ MUTANTS = [
     Mutant(
         "only a running task can be lost",
         "store.py",
-        "self._leases.lost()))",
-        '(name for name in self._leases.lost() if self._tasks[name].status == "running")))',
+        "self._leases.lost(), key",
+        '(lost for lost in self._leases.lost() if self._tasks[lost[1]].status == "running"), key',
         "a_lost_task_is_claimable_whatever_its_status",
     ),
     Mutant(
@@ -209,8 +221,8 @@ MUTANTS = [
     Mutant(
         "a lease that ran out is forgotten with the last task",
         "leases.py",
-        "        if not self._held[worker] and not self.ran_out(worker):\n",
-        "        if not self._held[worker]:\n",
+        "            if not self.ran_out(worker):\n",
+        "            if True:\n",
         "a_lease_that_ran_out_stays_so",
     ),
     Mutant(
@@ -259,8 +271,8 @@ MUTANTS = [
     Mutant(
         "queues are not looked at",
         "store.py",
-        "            and (queues is None or row.new.queue in queues)\n",
-        "",
+        "            if (queues is None or row.new.queue in queues)\n",
+        "            if True\n",
         "claims_pass_over_what_was_not_asked_for",
     ),
     Mutant(
@@ -280,8 +292,9 @@ MUTANTS = [
     Mutant(
         "a second post sends a task to the end of the line",
         "store.py",
-        "                where.setdefault(name)\n",
-        "                where.pop(name, None)\n                where[name] = None\n",
+        "            self._wanting.setdefault(name, self._clock.monotonic())\n",
+        "            self._wanting.pop(name, None)\n"
+        "            self._wanting[name] = self._clock.monotonic()\n",
         "those_that_wait_longest_come_first",
     ),
     Mutant(
@@ -290,6 +303,13 @@ MUTANTS = [
         '        if row.status == "running":\n            row.move("ready")',
         '        if row.status in {"running", "waiting"}:\n            row.move("ready")',
         "a_release_leaves_what_is_left_to_do",
+    ),
+    Mutant(
+        "lost tasks come after all others",
+        "store.py",
+        "    return waiting[0]\n",
+        "    return 0.0\n",
+        "a_lost_task_is_not_kept_waiting_by_later_ones",
     ),
     # Inboxes.
     Mutant(
@@ -304,6 +324,14 @@ MUTANTS = [
         "store.py",
         "        if post.key not in row.keys:\n",
         "        if True:\n",
+        "a_dedupe_key_is_accepted_once_for_ever",
+    ),
+    Mutant(
+        "the keys of a child's first posts are not kept",
+        "store.py",
+        "            self._delivered(post)\n        self._changed(row)\n",
+        "            self._delivered(post)\n        if new.parent:\n"
+        '            row.keys = {f"first {key}" for key in row.keys}\n        self._changed(row)\n',
         "a_dedupe_key_is_accepted_once_for_ever",
     ),
     Mutant(
@@ -358,7 +386,7 @@ MUTANTS = [
     Mutant(
         "an ended task with an erasure cannot be claimed",
         "store.py",
-        ' or (row.status == "ended" and bool(row.inbox))',
+        ' or (row.status == "ended" and row.inbox)',
         "",
         "an_ended_task_takes_only_an_erasure",
     ),
@@ -414,6 +442,13 @@ MUTANTS = [
         "a_timer_set_again_replaces_and_cleared_is_gone",
     ),
     Mutant(
+        "a timer is set to whole milliseconds",
+        "store.py",
+        "{timer.name: timer for timer in append.set_timers}",
+        "{timer.name: replace(timer, at=int(timer.at * 1e3) / 1e3) for timer in append.set_timers}",
+        "a_timer_set_again_replaces_and_cleared_is_gone",
+    ),
+    Mutant(
         "a timer cannot be cleared",
         "store.py",
         "            row.timers.pop(name, None)\n",
@@ -458,8 +493,8 @@ MUTANTS = [
     Mutant(
         "a kept task gets no timer",
         "store.py",
-        "((wants, self._wanting), (row.timers or row.retry_at is not None, self._timed))",
-        "((wants, self._wanting), (row.timers and row.token is None, self._timed))",
+        "        if row.timers or row.retry_at is not None:\n",
+        "        if row.timers and row.token is None:\n",
         "a_kept_task_gets_its_timer",
     ),
     Mutant(
@@ -542,6 +577,13 @@ MUTANTS = [
         "pages_of_rows_leave_nothing_out",
     ),
     Mutant(
+        "the rows behind one that is gone are all rows",
+        "store.py",
+        "(after is None or",
+        "(after is None or after.task not in self._tasks or",
+        "pages_go_on_behind_a_row_that_is_gone",
+    ),
+    Mutant(
         "one ended task takes its whole tree with it",
         "store.py",
         "            over = all(",
@@ -572,15 +614,15 @@ MUTANTS = [
     Mutant(
         "a base is swept under its fork",
         "store.py",
-        "            if over and not continued and limit > 0:\n",
-        "            if over and limit > 0:\n",
+        "            if over and not held and root not in needed and limit > 0:\n",
+        "            if over and not held and limit > 0:\n",
         "sweep_keeps_what_others_continue",
     ),
     Mutant(
         "a tree keeps itself by a fork within",
         "store.py",
-        " and by != root for",
-        " for",
+        "            if base != row.new.root:\n",
+        "            if row.new.base:\n",
         "sweep_keeps_what_others_continue",
     ),
     Mutant(
@@ -655,6 +697,14 @@ MUTANTS = [
         "        row.parts = {part.name: part for part in append.snapshot} | row.parts\n",
         "snapshot_parts_are_replaced_by_name",
     ),
+    Mutant(
+        "a part of a snapshot is that of every task",
+        "store.py",
+        "        row.parts.update({part.name: part for part in append.snapshot})\n",
+        "        for other in self._tasks.values():\n"
+        "            other.parts.update({part.name: part for part in append.snapshot})\n",
+        "snapshot_parts_are_replaced_by_name",
+    ),
     # Watches.
     Mutant(
         "a wait sees only what comes after it began",
@@ -671,6 +721,29 @@ MUTANTS = [
         "a_wait_ends_with_a_change_or_with_its_time",
     ),
     Mutant(
+        "a wait always ends with a change",
+        "watches.py",
+        "        if not self._changed.is_set():\n            return False\n",
+        "",
+        "a_wait_ends_with_a_change_or_with_its_time",
+    ),
+    Mutant(
+        "nobody hears of mail that an append brings",
+        "store.py",
+        "            row.accept(post)\n            self._changed(row)\n",
+        "            row.accept(post)\n"
+        "            marks, self._watches = self._watches, Watches(self._clock)\n"
+        "            self._changed(row)\n            self._watches = marks\n",
+        "a_watch_on_a_task_hears_of_what_others_do_to_it",
+    ),
+    Mutant(
+        "nobody hears of a claim",
+        "store.py",
+        "        self._leases.take(worker, row.new.task)\n        self._changed(row)\n",
+        "        self._leases.take(worker, row.new.task)\n        self._wanting.pop(row.new.task, None)\n",
+        "a_watch_on_a_task_hears_of_what_others_do_to_it",
+    ),
+    Mutant(
         "nobody hears of one task alone",
         "watches.py",
         "(*self._signals.get(task, ()), *self._signals.get(None, ()))",
@@ -683,5 +756,207 @@ MUTANTS = [
         "(*self._signals.get(task, ()), *self._signals.get(None, ()))",
         "self._signals.get(task, ())",
         "a_watch_on_everything_sees_work_to_do",
+    ),
+    # Cancelled calls.
+    Mutant(
+        "a create waits between the task and its posts",
+        "store.py",
+        "        self._create(new)\n\n    async def append",
+        "        self._create(replace(new, posts=()))\n"
+        "        await checkpoint()\n"
+        "        for post in new.posts:\n            self._delivered(post)\n\n    async def append",
+        "a_cancelled_create_makes_a_whole_task_or_none",
+    ),
+    Mutant(
+        "a post waits before it wakes its task",
+        "store.py",
+        "        if not self._delivered(post):\n            raise TaskOver(post.task)\n",
+        '        waits = row.status == "waiting"\n'
+        '        row.status = "running" if waits else row.status\n'
+        "        if not self._delivered(post):\n            raise TaskOver(post.task)\n"
+        "        await checkpoint()\n"
+        '        row.move("ready" if waits else row.status, row.reason)\n        self._changed(row)\n',
+        "a_cancelled_post_wakes_its_task_or_is_not_there",
+    ),
+    Mutant(
+        "a claim waits before it has a lease that ends",
+        "store.py",
+        "        self._leases.extend(worker, lease)\n        return claims\n",
+        '        self._leases.extend(worker, float("inf"))\n        await checkpoint()\n'
+        "        self._leases.extend(worker, lease)\n        return claims\n",
+        "a_cancelled_claim_has_a_lease_or_is_none",
+    ),
+    Mutant(
+        "a release waits before others may take the task",
+        "store.py",
+        "            self._release(row)\n            self._changed(row)\n",
+        "            self._release(row)\n            await checkpoint()\n            self._changed(row)\n",
+        "a_cancelled_release_gives_up_or_does_not",
+    ),
+    Mutant(
+        "a purge waits between records and snapshot",
+        "store.py",
+        "        row.parts.clear()\n",
+        "        await checkpoint()\n        row.parts.clear()\n",
+        "a_cancelled_purge_takes_all_or_nothing",
+    ),
+    Mutant(
+        "a timer is deleted, and its post waits",
+        "store.py",
+        "                del row.timers[timer.name]\n",
+        "                del row.timers[timer.name]\n                await checkpoint()\n",
+        "a_cancelled_round_of_timers_loses_none",
+    ),
+    Mutant(
+        "a sweep waits after each task",
+        "store.py",
+        "            self._blobs.let_go(name)\n",
+        "            self._blobs.let_go(name)\n            await checkpoint()\n",
+        "a_cancelled_sweep_tears_no_tree",
+    ),
+    # Two calls at once.
+    Mutant(
+        "an append waits between looking at the inbox and writing",
+        "store.py",
+        "        for new in append.spawn:\n            self._check_new(new)\n",
+        "        await checkpoint()\n        self._check_claim(row, claim)\n"
+        "        for new in append.spawn:\n            self._check_new(new)\n",
+        "mail_beside_a_wait_is_not_slept_over",
+    ),
+    Mutant(
+        "an append waits between looking at its claim and writing",
+        "store.py",
+        "        self._check_claim(row, claim)\n        if row.last_seq",
+        "        self._check_claim(row, claim)\n        await checkpoint()\n        if row.last_seq",
+        "a_write_beside_a_takeover_comes_before_it_or_not_at_all",
+    ),
+    Mutant(
+        "a purge waits between looking at its claim and writing",
+        "store.py",
+        "        self._check_claim(row, claim)\n        for stone",
+        "        self._check_claim(row, claim)\n        await checkpoint()\n        for stone",
+        "a_write_beside_a_takeover_comes_before_it_or_not_at_all",
+    ),
+    Mutant(
+        "a release waits between looking at its claim and giving up",
+        "store.py",
+        "            self._release(row)\n            self._changed(row)\n",
+        "            await checkpoint()\n            self._release(row)\n            self._changed(row)\n",
+        "a_write_beside_a_takeover_comes_before_it_or_not_at_all",
+    ),
+    Mutant(
+        "an append waits between looking for a repetition and writing",
+        "store.py",
+        "            return Appended(last_seq=row.last_seq)\n",
+        "            return Appended(last_seq=row.last_seq)\n        await checkpoint()\n",
+        "an_append_tried_twice_at_once_is_there_once",
+    ),
+    Mutant(
+        "a post waits between looking for its key and writing",
+        "store.py",
+        "        if not self._delivered(post):\n",
+        "        await checkpoint()\n        if not self._delivered(post):\n",
+        "of_two_posts_at_once_with_one_key_one_is_accepted",
+    ),
+    Mutant(
+        "a create waits between looking for the task and making it",
+        "store.py",
+        "        self._create(new)\n\n    async def append",
+        "        await checkpoint()\n        self._create(new)\n\n    async def append",
+        "of_two_tasks_made_at_once_there_is_one",
+    ),
+    Mutant(
+        "a round of timers waits between looking and firing",
+        "store.py",
+        "        for _, row, timer in due:\n",
+        "        await checkpoint()\n        for _, row, timer in due:\n",
+        "what_is_due_fires_before_a_step_or_after_it",
+    ),
+    Mutant(
+        "a claimer waits after it has looked",
+        "store.py",
+        "        claims = [self._claim(row, worker) for row in list(islice(fitting, max(limit, 0)))]\n",
+        "        found = list(islice(fitting, max(limit, 0)))\n"
+        "        await checkpoint()\n"
+        "        claims = [self._claim(row, worker) for row in found]\n",
+        "of_two_claims_at_once_one_gets_the_task",
+    ),
+    Mutant(
+        "a sweep waits between looking and deleting",
+        "store.py",
+        "        for name in gone:\n",
+        "        await checkpoint()\n        for name in gone:\n",
+        "a_sweep_beside_a_fork_takes_nothing_that_it_needs",
+    ),
+    # Sizes and names.
+    Mutant(
+        "an inbox is in the order of the digits",
+        "store.py",
+        "islice(self._row(task).inbox.values(), max(limit, 0))",
+        "islice(sorted(self._row(task).inbox.values(), key=lambda item: str(item.n)), limit)",
+        "a_long_inbox_stays_in_order",
+    ),
+    Mutant(
+        "an inbox gives one page at most",
+        "store.py",
+        "inbox.values(), max(limit, 0))",
+        "inbox.values(), min(limit, 1000))",
+        "a_long_inbox_stays_in_order",
+    ),
+    Mutant(
+        "a log gives one page at most",
+        "store.py",
+        "None if limit is None else max(limit, 0)",
+        "min(1000 if limit is None else limit, 1000)",
+        "a_long_log_is_read_whole",
+    ),
+    Mutant(
+        "a claim gives one page at most",
+        "store.py",
+        "islice(fitting, max(limit, 0))",
+        "islice(fitting, min(limit, 100))",
+        "many_rows_come_when_asked",
+    ),
+    Mutant(
+        "keys are compared without case",
+        "rows.py",
+        "        self.keys.add(post.key)\n",
+        "        self.keys |= {post.key, post.key.lower(), post.key.upper()}\n",
+        "names_that_differ_are_kept_apart",
+    ),
+    Mutant(
+        "a key is known by its normal form",
+        "rows.py",
+        "        self.keys.add(post.key)\n",
+        '        self.keys |= {normalize(form, post.key) for form in ("NFC", "NFD")}\n',
+        "names_that_differ_are_kept_apart",
+    ),
+    Mutant(
+        "a spawn key is known by its beginning",
+        "store.py",
+        "            self._children[(new.parent, new.key)] = new.task\n",
+        "            self._children |= {(new.parent, new.key + tail): new.task for tail in ('', 'x')}\n",
+        "names_that_differ_are_kept_apart",
+    ),
+    Mutant(
+        "agents are compared without the space around them",
+        "store.py",
+        "row.new.agent in agents)",
+        "row.new.agent.strip() in {agent.strip() for agent in agents})",
+        "names_that_differ_are_kept_apart",
+    ),
+    Mutant(
+        "workers are known without the space around their names",
+        "leases.py",
+        "        if worker in self._held:\n",
+        "        for worker in [other for other in self._held if other.strip() == worker.strip()]:\n",
+        "workers_and_kinds_are_kept_apart_by_name",
+    ),
+    Mutant(
+        "kinds are compared without case",
+        "rows.py",
+        "            if names is not None and not",
+        "            line = line._replace(name=line.name.lower())\n            if names is not None and not",
+        "workers_and_kinds_are_kept_apart_by_name",
     ),
 ]

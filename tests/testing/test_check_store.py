@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from contextlib import aclosing, nullcontext
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager, nullcontext
 
+import anyio
+import anyio.lowlevel
 import pytest
 
 from noeta.testing.check_store import (
@@ -16,7 +19,18 @@ from noeta.testing.check_store import (
     run_store_machine,
 )
 from noeta.toolkit.in_memory import InMemoryStore
-from noeta.toolkit.store import Clock, Ids, NewTask, Store
+from noeta.toolkit.store import (
+    Append,
+    Appended,
+    Claim,
+    Clock,
+    Ids,
+    NewTask,
+    Post,
+    SnapshotPart,
+    Store,
+    Watch,
+)
 
 
 def make_store(clock: Clock, ids: Ids) -> aclosing[InMemoryStore]:
@@ -78,6 +92,64 @@ def test_a_store_that_lacks_methods_is_told_which() -> None:
 
     with pytest.raises(AssertionError, match=r"Half does not write: aclose, append, claim, .*watch$"):
         check_store(lambda clock, ids: nullcontext(Half()), backends=["asyncio"])
+
+
+class Hinting(InMemoryStore):
+    """A store whose watches tell of a change that is none, a few times before they wait."""
+
+    @asynccontextmanager
+    async def watch(self, task: str | None = None) -> AsyncIterator[Watch]:
+        async with super().watch(task) as watch:
+            yield Early(watch)
+
+
+class Early:
+    """A watch whose first waits, and the first ones after a change, end too early."""
+
+    def __init__(self, watch: Watch) -> None:
+        self.watch, self.early = watch, 3
+
+    async def wait(self, timeout: float) -> bool:
+        if self.early:
+            self.early -= 1
+            await anyio.lowlevel.checkpoint()
+            return True
+        found = await self.watch.wait(timeout)
+        self.early = 3 if found else 0
+        return found
+
+
+class Locking(InMemoryStore):
+    """A store that does one thing at a time, and suspends while it does."""
+
+    def __init__(self, clock: Clock, ids: Ids) -> None:
+        super().__init__(clock, ids)
+        self.lock = anyio.Lock()
+
+    async def post(self, post: Post) -> None:
+        async with self.lock:
+            await anyio.lowlevel.checkpoint()
+            await super().post(post)
+
+    async def append(self, claim: Claim, append: Append) -> Appended:
+        async with self.lock:
+            await anyio.lowlevel.checkpoint()
+            return await super().append(claim, append)
+
+
+class Dropping(InMemoryStore):
+    """A store that keeps no snapshot."""
+
+    async def snapshot(self, task: str) -> list[SnapshotPart]:
+        await super().snapshot(task)
+        return []
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+@pytest.mark.parametrize("store", [Hinting, Locking, Dropping])
+def test_a_store_that_uses_what_the_port_leaves_open_passes(store: type[InMemoryStore], backend: str) -> None:
+    for check in STORE_CHECKS:
+        run_check(check, lambda clock, ids: aclosing(store(clock, ids)), backend)
 
 
 @pytest.mark.parametrize("missing", ["hypothesis", "trio"])

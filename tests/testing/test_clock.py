@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import anyio
 import pytest
 
@@ -78,6 +80,32 @@ async def test_a_sleep_of_no_length_ends_and_lets_others_run() -> None:
         group.start_soon(run)
         while not ran.is_set():
             await clock.sleep(0.0)
+
+
+async def test_a_sleep_without_end_never_ends() -> None:
+    clock, awake = FrozenClock(), False
+
+    async def sleep() -> None:
+        nonlocal awake
+        await clock.sleep(math.inf)
+        awake = True
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(sleep)
+        await anyio.wait_all_tasks_blocked()
+        clock.advance(1e15)
+        await anyio.wait_all_tasks_blocked()
+        group.cancel_scope.cancel()
+    assert not awake
+
+
+async def test_the_shortest_sleep_is_a_microsecond() -> None:
+    clock = FrozenClock()
+    async with anyio.create_task_group() as group:
+        group.start_soon(clock.sleep, 1e-9)
+        await anyio.wait_all_tasks_blocked()
+        clock.advance(1e-6)
+    assert clock.monotonic() == 1e-6
 
 
 async def test_a_cancelled_sleeper_is_forgotten() -> None:

@@ -9,8 +9,11 @@ from contextlib import aclosing, contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from unicodedata import normalize
 
+import anyio.lowlevel
 import pytest
+from msgspec.structs import replace
 
 import noeta.toolkit.in_memory
 from noeta.testing.check_store import STORE_CHECKS, StoreCheck, StoreFactory, run_check, run_store_machine
@@ -34,6 +37,8 @@ def patched(mutant: Any = None) -> Iterator[StoreFactory]:
                 assert source.count(mutant.old) == 1, "the text to change has to stand there once"
                 source = source.replace(mutant.old, mutant.new)
             module = sys.modules[f"{package}.{name}"] = ModuleType(f"{package}.{name}")
+            names = {"checkpoint": anyio.lowlevel.checkpoint, "replace": replace, "normalize": normalize}
+            vars(module).update(names)
             exec(source.replace("noeta.toolkit.in_memory", package), vars(module))
         store = module.InMemoryStore
         yield lambda clock, ids: aclosing(store(clock, ids))

@@ -6,10 +6,12 @@ keeps the bytes and gives the same bytes back. One `append` carries all that a s
 What must hold whatever crashes and whenever:
 
 - Every call that writes is atomic. After a crash, a cancel or an error, either all of it happened or none.
+  Calls made at the same time end as if they had been made one after the other.
 - `Unavailable` is the one error after which it may have happened; repeating the call is then safe.
 - Only the newest claim of a task writes to it. That is decided by fence and token alone, never by a clock.
 - A task's seqs are dense. A record is never changed, but for `purge`.
 - A dedupe key of a task is accepted once, for the life of the task.
+- Names (ids, keys, queues, workers) are compared character by character, at any length the kernel lets pass.
 - A post that commits before or while a task goes to wait is consumed or leaves the task ready: no wake-up is
   lost.
 """
@@ -186,7 +188,8 @@ class Watch(Protocol):
         """Wait until something may have changed since the last call (True) or `timeout` seconds passed
         (False).
 
-        A hint: it may come early or twice. A change between two calls is never lost.
+        A hint: it may come early or twice, but where nothing changes, a call after a few such hints lasts
+        its whole time. A change between two calls is never lost.
         """
 
 
@@ -204,7 +207,7 @@ class Store(Protocol):
         """Write one step of a claimed task, all of it or nothing.
 
         Repeating the task's last append, as after `Unavailable`, writes nothing and returns the same
-        `last_seq`, also when the claim is gone by then.
+        `last_seq`, also when the claim is gone by then. It may come while the first call is still under way.
 
         Raises `Fenced` when `claim` is not the newest, `Conflict` when the log is not at `expected_seq`, the
         lines leave a gap, a row to consume is not the oldest unconsumed one, or the inbox is not empty when
@@ -220,7 +223,10 @@ class Store(Protocol):
         """
 
     async def inbox(self, task: str, limit: int = 100) -> list[InboxItem]:
-        """The oldest unconsumed items."""
+        """The oldest unconsumed items.
+
+        A limit, here and elsewhere, may be of any size; below 1 gives nothing.
+        """
 
     async def claim(
         self,
@@ -317,8 +323,8 @@ class Store(Protocol):
     async def sweep(self, ended_before: float, limit: int = 100) -> list[str]:
         """Delete whole trees of tasks with all they hold, up to `limit` trees; the ids of the tasks deleted.
 
-        A tree goes when each of its tasks ended before that epoch second and no task outside it continues one
-        of them.
+        A tree goes when each of its tasks ended before that epoch second, no worker with a lease that goes on
+        holds one of them, and no task outside it continues one of them.
         """
 
     def watch(self, task: str | None = None) -> AbstractAsyncContextManager[Watch]:

@@ -10,7 +10,18 @@ from importlib import import_module
 
 import anyio
 
-from noeta.testing.store import appends, claims, erasure, inbox, races, tasks, timers, watching
+from noeta.testing.store import (
+    appends,
+    cancels,
+    claims,
+    erasure,
+    inbox,
+    races,
+    sizes,
+    tasks,
+    timers,
+    watching,
+)
 from noeta.testing.store.machine import run_store_machine as run_store_machine
 from noeta.testing.store.world import StoreFactory as StoreFactory
 
@@ -25,7 +36,9 @@ STORE_CHECKS: tuple[StoreCheck, ...] = (
     *tasks.CHECKS,
     *erasure.CHECKS,
     *watching.CHECKS,
+    *cancels.CHECKS,
     *races.CHECKS,
+    *sizes.CHECKS,
 )
 """Every promise of the port that a store alone can keep or break."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 
 import anyio
@@ -19,7 +20,7 @@ class FrozenClock:
     def __init__(self, now: float = 1_700_000_000.0) -> None:
         self._wall = round(now * MICRO)
         self._elapsed = 0
-        self._sleepers: list[tuple[int, anyio.Event]] = []
+        self._sleepers: list[tuple[float, anyio.Event]] = []
 
     def now(self) -> float:
         """Epoch seconds."""
@@ -44,11 +45,13 @@ class FrozenClock:
         self._wall += round(seconds * MICRO)
 
     async def sleep(self, seconds: float) -> None:
-        """Wait until the clock was advanced that far."""
+        """Wait until the clock was advanced that far, by a microsecond at least; for `math.inf`, for ever."""
         if seconds <= 0:
             await anyio.lowlevel.checkpoint()
             return
-        sleeper = (self._elapsed + round(seconds * MICRO), anyio.Event())
+        # Some time has to pass, and all the time there is never does.
+        long = math.inf if seconds == math.inf else max(round(seconds * MICRO), 1)
+        sleeper = (self._elapsed + long, anyio.Event())
         self._sleepers.append(sleeper)
         try:
             await sleeper[1].wait()

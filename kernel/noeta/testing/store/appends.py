@@ -161,6 +161,9 @@ async def an_append_repeated_is_done_once(make_store: StoreFactory) -> None:
             expect(done.last_seq, first.last_seq, f"the seq of an append repeated {when}")
 
         await again("at once")
+        await world.write(await world.running("other"), 1)
+        seen = await observe(world.store)
+        await again("after another task's append")
         same(await observe(world.store), seen, "after an append was repeated")
         await world.store.release(claim)
         await again("after a release")

@@ -277,6 +277,18 @@ async def those_that_wait_longest_come_first(make_store: StoreFactory) -> None:
         expect(order, ["b", "c", "a"], "the order of claims")
 
 
+async def a_lost_task_is_not_kept_waiting_by_later_ones(make_store: StoreFactory) -> None:
+    """A task whose worker was lost long ago comes before one that has just become ready (I28)."""
+    async with opened(make_store) as world:
+        await world.running("lost", "gone")
+        world.clock.advance(1000)
+        for task in ("fresh", "fresher"):
+            await world.ready(task)
+            world.clock.advance(1)
+        order = [(await world.store.claim("worker"))[0].task for _ in range(3)]
+        expect(order, ["lost", "fresh", "fresher"], "the order of claims")
+
+
 async def a_release_leaves_what_is_left_to_do(make_store: StoreFactory) -> None:
     """Given up, a running task is ready, a waiting one waits, an ended one stays ended; twice is once."""
     async with opened(make_store) as world:
@@ -318,5 +330,6 @@ CHECKS: tuple[Callable[[StoreFactory], Any], ...] = (
     claims_pass_over_what_was_not_asked_for,
     newer_tasks_are_passed_over,
     those_that_wait_longest_come_first,
+    a_lost_task_is_not_kept_waiting_by_later_ones,
     a_release_leaves_what_is_left_to_do,
 )

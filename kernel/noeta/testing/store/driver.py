@@ -250,7 +250,13 @@ class Driver:
         await self.both("fire_timers", call, lambda: self.model.fire_timers(limit))
 
     async def sweep(self) -> None:
-        """Delete all that has ended. What became free by a deletion may go with it or at the next call."""
+        """Delete all that has ended. What became free by a deletion may go with it or at the next call.
+
+        Whether a tree goes while a worker holds one of its tasks is left to the store, so none does.
+        """
+        ended = {row.task for row in self.model.rows if row.status == "ended"}
+        for claim in [claim for claim in self.model.claims if claim.task in ended]:
+            await self.release(claim, stale=True)
         gone: list[str] = []
         while swept := await self.world.store.sweep(1e12):
             gone += swept

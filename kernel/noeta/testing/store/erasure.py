@@ -109,6 +109,9 @@ async def snapshot_parts_are_replaced_by_name(make_store: StoreFactory) -> None:
     async with opened(make_store) as world:
         claim = await world.running("task")
         written: dict[str, SnapshotPart] = {}
+        other = await world.running("other")
+        own = SnapshotPart(name="b", fingerprint="code", seq=1, data=b"of another task")
+        await world.write(other, 1, snapshot=[own])
         for seq, names in ((2, "ab"), (3, "b"), (4, "bc")):
             parts = [SnapshotPart(name=name, fingerprint=f"code {seq}", seq=seq, data=b"1") for name in names]
             await world.write(claim, 1, snapshot=parts)
@@ -117,8 +120,10 @@ async def snapshot_parts_are_replaced_by_name(make_store: StoreFactory) -> None:
             expect(len({part.name for part in found}), len(found), "the number of names among the parts")
             for part in found:
                 expect(part, written[part.name], "a part of a snapshot")
-        await world.idle("other")
-        expect(await world.store.snapshot("other"), [], "the snapshot of another task")
+        for part in await world.store.snapshot("other"):
+            expect(part, own, "a part of the snapshot of another task")
+        await world.idle("third")
+        expect(await world.store.snapshot("third"), [], "the snapshot of a task that has none")
 
 
 CHECKS: tuple[Callable[[StoreFactory], Any], ...] = (

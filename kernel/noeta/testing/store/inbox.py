@@ -30,6 +30,14 @@ async def a_dedupe_key_is_accepted_once_for_ever(make_store: StoreFactory) -> No
         await refused(
             world.store.post(mail("task", "new")), Duplicate, "a post with a key that an append gave"
         )
+        twice = [mail("child", "start"), mail("child", "start"), mail("child", "more")]
+        await world.write(claim, 1, spawn=[new("child", parent="task", posts=twice)])
+        expect(await world.keys("child"), ["start", "more"], "the inbox of a child spawned with posts")
+        await refused(world.store.post(mail("child", "start")), Duplicate, "a key that came with a spawn")
+        await world.write(claim, 1, posts=[mail("child", "more")])
+        expect(await world.keys("child"), ["start", "more"], "the inbox of a child that got an old key")
+        await world.idle("made", posts=[mail("made", "start")])
+        await refused(world.store.post(mail("made", "start")), Duplicate, "a key that came with a new task")
         await world.end(claim)
         await refused(
             world.store.post(mail("task", "new")), Duplicate, "an accepted post repeated at the end"

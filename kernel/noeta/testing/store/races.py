@@ -1,4 +1,4 @@
-"""What two calls at once promise: wherever one suspends, the other may run whole, and they end as if in turn."""
+"""What two calls at once promise: wherever one suspends while the other runs, they end as if in turn."""
 
 from __future__ import annotations
 
@@ -87,7 +87,8 @@ async def mail_beside_a_wait_is_not_slept_over(make_store: StoreFactory) -> None
 
                 async def send() -> object:
                     if sender == "a client":
-                        return await world.store.post(mail("task", "late"))
+                        await world.store.post(mail("task", "late"))
+                        return None
                     return await told(world.append(child, 1, b"end", lines(1, 1), **end))
 
                 return lambda: told(world.append(claim, 1, b"step", lines(1, 1), **step)), send
@@ -203,14 +204,14 @@ async def what_is_due_fires_before_a_step_or_after_it(make_store: StoreFactory) 
             timers = [Timer(name="t", gen=2, at=at)] * (name != "go on")
             await world.park(claim, release=False, set_timers=timers, retry_at=at + 1)
             world.clock.advance(5)
-            step: dict[str, Any] = {
+            steps: dict[str, dict[str, Any]] = {
                 "clear": {"status": "waiting", "reason": "idle", "clear_timers": ["t"]},
                 "go on": {"status": "running"},
                 "wait anew": {"status": "waiting", "reason": "question", "retry_at": at + 100},
-            }[name]
+            }
             return (
-                lambda: told(world.append(claim, 2, b"step", lines(2, 1), **step)),
-                lambda: world.store.fire_timers(),
+                lambda: told(world.append(claim, 2, b"step", lines(2, 1), **steps[name])),
+                world.store.fire_timers,
             )
 
         await as_if_in_turn(make_store, f"an append ({name}) and `fire_timers`", pair)
@@ -222,13 +223,13 @@ async def what_is_due_fires_before_a_step_or_after_it(make_store: StoreFactory) 
             at += 1
         await world.park(await world.running("three"), retry_at=at)
         world.clock.advance(5)
-        return lambda: world.store.fire_timers(), lambda: world.store.fire_timers()
+        return world.store.fire_timers, world.store.fire_timers
 
     await as_if_in_turn(make_store, "`fire_timers` by two workers", twice)
 
 
 async def of_two_claims_at_once_one_gets_the_task(make_store: StoreFactory) -> None:
-    """Two workers that claim at once, or one that claims while another's lease is renewed (I4, I28)."""
+    """Of two workers that claim at once, one gets a task that is ready or lost, the other nothing (I4)."""
     for state in ("ready", "lost"):
 
         async def pair(world: World, state: str = state) -> tuple[Call, Call]:

@@ -141,6 +141,18 @@ async def pages_of_rows_leave_nothing_out(make_store: StoreFactory) -> None:
         )
 
 
+async def pages_go_on_behind_a_row_that_is_gone(make_store: StoreFactory) -> None:
+    """The row to go on behind says where, also when it was swept or has changed since (I32)."""
+    async with opened(make_store) as world:
+        for task in ("a", "b", "c", "d"):
+            await (world.ended(task) if task == "b" else world.idle(task))
+            world.clock.advance(1)
+        [*_, last] = await world.store.tasks(limit=2)
+        expect(await world.store.sweep(world.clock.now()), ["b"], "the tasks swept")
+        rows = await world.store.tasks(after=last)
+        expect([row.task for row in rows], ["c", "d"], "the rows behind one that was swept")
+
+
 async def tree(world: World, root: str) -> None:
     """A task with a child, both ended."""
     await world.ended(root)
@@ -210,7 +222,7 @@ async def an_unknown_task_is_called_unknown(make_store: StoreFactory) -> None:
     """What names a task that is not there raises `UnknownTask`; a claim just finds none (I32)."""
     async with opened(make_store) as world:
         claim = await world.running("task")
-        await world.end(claim, release=False)
+        await world.end(claim)
         world.clock.advance(10)
         await world.store.sweep(world.clock.now())
         store = world.store
@@ -241,6 +253,7 @@ CHECKS: tuple[Callable[[StoreFactory], Any], ...] = (
     a_child_exists_exactly_if_its_append_landed,
     rows_match_every_filter,
     pages_of_rows_leave_nothing_out,
+    pages_go_on_behind_a_row_that_is_gone,
     sweep_deletes_whole_trees,
     sweep_keeps_what_others_continue,
     sweep_takes_no_more_trees_than_asked,

@@ -61,10 +61,12 @@ async def a_timer_set_again_replaces_and_cleared_is_gone(make_store: StoreFactor
         now = world.clock.now()
         claim = await world.running("task")
         names = ("moved", "cleared", "stays")
-        await world.write(claim, 1, set_timers=[Timer(name=name, gen=2, at=now + 5) for name in names])
+        await world.write(
+            claim, 1, set_timers=[Timer(name=name, gen=2, at=now + 4.9876543) for name in names]
+        )
         later = Timer(name="moved", gen=3, at=now + 50, text="later")
         await world.park(claim, set_timers=[later], clear_timers=["cleared", "never set"])
-        stays = Timer(name="stays", gen=2, at=now + 5)
+        stays = Timer(name="stays", gen=2, at=now + 4.9876543)
         expect(await world.store.timers("task"), [later, stays], "the timers of a task, by name")
         world.clock.advance(10)
         expect(await world.store.fire_timers(), 1, "the timers that fired at the old time")

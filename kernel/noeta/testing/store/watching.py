@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from noeta.core.log import Timer
+from noeta.core.log import Claim, Timer
 from noeta.testing.store.world import StoreFactory, expect, mail, opened
 
 
@@ -64,8 +64,32 @@ async def a_watch_on_everything_sees_work_to_do(make_store: StoreFactory) -> Non
         expect(await world.claimable("worker"), ["task"], "the tasks to take after a wait ended")
 
 
+async def a_watch_on_a_task_hears_of_what_others_do_to_it(make_store: StoreFactory) -> None:
+    """Mail that comes with the append of another task, a claim and a release end a wait (I9, I12)."""
+    async with opened(make_store) as world:
+        await world.idle("parent")
+        child = await world.running("child", parent="parent")
+        end = mail("parent", "child:child", "child_ended")
+        async with world.store.watch("parent") as watch:
+            await world.times_out(watch)
+            found = await world.wait(watch, lambda: world.end(child, posts=[end]))
+            expect(found, True, "a wait ends with mail that another task's append brings")
+            expect(await world.keys("parent"), ["child:child"], "the inbox after that wait")
+            await world.times_out(watch)
+            claims: list[Claim] = []
+
+            async def claim() -> None:
+                claims.append(await world.claim("parent"))
+
+            expect(await world.wait(watch, claim), True, "a wait ends with a claim")
+            await world.times_out(watch)
+            found = await world.wait(watch, lambda: world.store.release(claims[0]))
+            expect(found, True, "a wait ends with a release")
+
+
 CHECKS: tuple[Callable[[StoreFactory], Any], ...] = (
     a_change_between_two_waits_is_not_lost,
     a_wait_ends_with_a_change_or_with_its_time,
     a_watch_on_everything_sees_work_to_do,
+    a_watch_on_a_task_hears_of_what_others_do_to_it,
 )

@@ -152,8 +152,8 @@ class World:
         return await self._answer(watch, 60.0, change) is True
 
     async def times_out(self, watch: Watch) -> bool:
-        """Whether a short wait ends without a change. A hint may come early, but not for ever."""
-        for _ in range(5):
+        """Whether a short wait ends without a change. A few hints may come early, but not for ever."""
+        for _ in range(10):
             if (answer := await self._answer(watch, 0.05, None)) is not True:
                 return answer is False
         return False

@@ -17,10 +17,15 @@ class Leases:
         """Whether the worker's lease ended while it held something. That stays so."""
         return worker in self._ends and self._ends[worker] < self._clock.monotonic()
 
-    def lost(self) -> list[str]:
-        """The tasks that a worker holds whose lease ran out."""
+    def lost(self) -> list[tuple[float, str]]:
+        """The tasks of workers whose lease ran out, and when it did, the longest lost first."""
         now = self._clock.monotonic()
-        return [task for worker, end in self._ends.items() if end < now for task in self._held[worker]]
+        ends = sorted((self._ends[worker], worker) for worker in self._held if self._ends[worker] < now)
+        return [(end, task) for end, worker in ends for task in self._held[worker]]
+
+    def lives(self, worker: str) -> bool:
+        """Whether the worker holds something, and its lease goes on."""
+        return worker in self._held and not self.ran_out(worker)
 
     def extend(self, worker: str, seconds: float) -> None:
         """Let the lease of a worker that holds something end that many seconds from now."""
@@ -32,7 +37,9 @@ class Leases:
         self._held.setdefault(worker, {})[task] = None
 
     def give_up(self, worker: str, task: str) -> None:
-        """Note that the worker holds the task no more."""
+        """Note that the worker holds the task no more. Of a lease that ran out its end is kept, for ever."""
         del self._held[worker][task]
-        if not self._held[worker] and not self.ran_out(worker):
-            del self._held[worker], self._ends[worker]
+        if not self._held[worker]:
+            del self._held[worker]
+            if not self.ran_out(worker):
+                del self._ends[worker]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
+from msgspec import structs
+
 from noeta.core.codec import Blob, Line
 from noeta.core.items import Post
 from noeta.core.log import InboxItem, NewTask, SnapshotPart, Status, TaskRow, Timer
@@ -13,7 +15,8 @@ class TaskData:
     """One task: its row, log, inbox, timers and snapshot."""
 
     def __init__(self, new: NewTask, now: float) -> None:
-        self.new: NewTask = new
+        # Only the names and numbers: all else has a life of its own, and may have to be erased.
+        self.new: NewTask = structs.replace(new, lines=(), posts=(), blobs=())
         self.status: Status = "waiting"
         self.reason: str = "idle"
         self.created_at: float = now

@@ -6,9 +6,10 @@ belongs to one event loop. No method waits between looking and writing, so each 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Sequence
 from contextlib import asynccontextmanager
-from itertools import chain, islice
+from heapq import merge
+from itertools import islice
 
 import anyio
 import anyio.lowlevel
@@ -47,8 +48,8 @@ class InMemoryStore(Store):
         self._blobs = Blobs()
         # The tasks that have a timer or a retry to wait for.
         self._timed: dict[str, None] = {}
-        # Unclaimed tasks that need a worker, those that wait longest first.
-        self._wanting: dict[str, None] = {}
+        # Unclaimed tasks that need a worker and since when, those that wait longest first.
+        self._wanting: dict[str, float] = {}
         self._leases = Leases(self._clock)
         self._watches = Watches(self._clock)
 
@@ -115,7 +116,7 @@ class InMemoryStore(Store):
 
     async def inbox(self, task: str, limit: int = 100) -> list[InboxItem]:
         await anyio.lowlevel.checkpoint()
-        return list(self._row(task).inbox.values())[:limit]
+        return list(islice(self._row(task).inbox.values(), max(limit, 0)))
 
     async def claim(
         self,
@@ -131,17 +132,15 @@ class InMemoryStore(Store):
         await anyio.lowlevel.checkpoint()
         if self._leases.ran_out(worker):
             raise Fenced(f"the lease of worker {worker!r} ran out", reason="lease")
-        rows = map(self._tasks.__getitem__, chain(self._wanting, self._leases.lost()))
         fitting = (
             row
-            for row in rows
-            if (task is None or row.new.task == task)
-            and (queues is None or row.new.queue in queues)
+            for row in self._waiting(task)
+            if (queues is None or row.new.queue in queues)
             and (agents is None or row.new.agent in agents)
             and row.version <= version
             and (row.status != "ended" or row.inbox)
         )
-        claims = [self._claim(row, worker) for row in list(islice(fitting, limit))]
+        claims = [self._claim(row, worker) for row in list(islice(fitting, max(limit, 0)))]
         self._leases.extend(worker, lease)
         return claims
 
@@ -170,7 +169,8 @@ class InMemoryStore(Store):
         messages: bool = False,
     ) -> list[Line]:
         await anyio.lowlevel.checkpoint()
-        return list(islice(self._row(task).read(after, through, only, messages), limit))
+        lines = self._row(task).read(after, through, only, messages)
+        return list(islice(lines, None if limit is None else max(limit, 0)))
 
     async def read_blob(self, sha256: str) -> bytes | None:
         await anyio.lowlevel.checkpoint()
@@ -182,7 +182,7 @@ class InMemoryStore(Store):
 
     async def fire_timers(self, limit: int = 100) -> int:
         await anyio.lowlevel.checkpoint()
-        due = [wake for wake in self._wakes() if wake[0] <= self._clock.now()][:limit]
+        due = [wake for wake in self._wakes() if wake[0] <= self._clock.now()][: max(limit, 0)]
         for _, row, timer in due:
             if timer is None:
                 row.move("ready")
@@ -220,7 +220,7 @@ class InMemoryStore(Store):
             for row in rows
             if all(getattr(row, name) == value for name, value in wanted.items())
             and (after is None or _age(row) > _age(after))
-        ][:limit]
+        ][: max(limit, 0)]
 
     async def timers(self, task: str) -> list[Timer]:
         await anyio.lowlevel.checkpoint()
@@ -241,14 +241,17 @@ class InMemoryStore(Store):
     async def sweep(self, ended_before: float, limit: int = 100) -> list[str]:
         await anyio.lowlevel.checkpoint()
         trees: dict[str, list[TaskData]] = {}
+        needed: set[str] = set()
         for row in self._tasks.values():
             trees.setdefault(row.new.root, []).append(row)
-        bases = [(row.new.base, row.new.root) for row in self._tasks.values() if row.new.base]
+            base = self._tasks[row.new.base].new.root if row.new.base else row.new.root
+            if base != row.new.root:
+                needed.add(base)
         gone: list[str] = []
         for root, rows in trees.items():
             over = all(row.status == "ended" and row.updated_at < ended_before for row in rows)
-            continued = any(base in {row.new.task for row in rows} and by != root for base, by in bases)
-            if over and not continued and limit > 0:
+            held = any(self._leases.lives(row.worker) for row in rows)
+            if over and not held and root not in needed and limit > 0:
                 limit -= 1
                 gone += [row.new.task for row in rows]
         for name in gone:
@@ -312,6 +315,15 @@ class InMemoryStore(Store):
             self._changed(row)
         return True
 
+    def _waiting(self, task: str | None) -> Iterator[TaskData]:
+        """Those that need a worker, or that one if it does, those that wait longest first."""
+        if task is None:
+            wanting = ((since, name) for name, since in self._wanting.items())
+            for _, name in merge(wanting, self._leases.lost(), key=_since):
+                yield self._tasks[name]
+        elif task in self._wanting or any(task == name for _, name in self._leases.lost()):
+            yield self._tasks[task]
+
     def _claim(self, row: TaskData, worker: str) -> Claim:
         unreleased = row.token is not None
         if unreleased:
@@ -350,12 +362,14 @@ class InMemoryStore(Store):
         """Note that a task moved, and tell those who watch it."""
         row.updated_at = self._clock.now()
         name = row.new.task
-        wants = row.token is None and (row.status == "ready" or (row.status == "ended" and bool(row.inbox)))
-        for member, where in ((wants, self._wanting), (row.timers or row.retry_at is not None, self._timed)):
-            if member:
-                where.setdefault(name)
-            else:
-                where.pop(name, None)
+        if row.token is None and (row.status == "ready" or (row.status == "ended" and row.inbox)):
+            self._wanting.setdefault(name, self._clock.monotonic())
+        else:
+            self._wanting.pop(name, None)
+        if row.timers or row.retry_at is not None:
+            self._timed[name] = None
+        else:
+            self._timed.pop(name, None)
         self._watches.mark(name)
 
 
@@ -366,3 +380,7 @@ def _check_dense(lines: Sequence[Line], after: int) -> None:
 
 def _age(row: TaskRow) -> tuple[float, str]:
     return row.created_at, row.task
+
+
+def _since(waiting: tuple[float, str]) -> float:
+    return waiting[0]
