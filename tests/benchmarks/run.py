@@ -23,6 +23,9 @@ CASES = {
     "copy": "state_copy",
     "records": "records",
     "import": "imports",
+    "sqlite": "sqlite_writes",
+    "sqlite_size": "sqlite_size",
+    "sqlite_resume": "sqlite_resume",
 }
 """The cases and the module that measures each."""
 
@@ -59,6 +62,25 @@ GATES = {
     "dispatch.busy_ratio": Gate("19", 3.0, 1.6),
     "copy.ratio": Gate("4", 3.0, 1.5),
     "copy.ratio_step": Gate("4", 3.0, 1.5),
+    # A step is two appends, and may cost two flushes: closing the log now and then is the rest.
+    "sqlite.flushes": Gate("5", 1.05, 1.0),
+    "sqlite.step": Gate("6", 0.5, 0.25),
+    "sqlite.many.flushes": Gate("15", 100, 50),
+    "sqlite.many.wall": Gate("15", 3.0, 2.0),
+    "sqlite_size.step.10000": Gate("8", 1_300, 1_100),
+    "sqlite_size.payload.10000": Gate("8", 1.5, 1.2),
+    "sqlite_size.flat": Gate("8", 1.1, 1.0),
+    "sqlite_size.parked.10000": Gate("16", 1_024, 614),
+    "sqlite_size.parked.100000": Gate("16", 1_024, 614),
+    "sqlite_size.grown": Gate("16", 1.0, 0.1),
+    "sqlite_size.wake_over.100000": Gate("17", 10, 3),
+    "sqlite_size.wake_flat": Gate("17", 3.0, 1.5),
+    "sqlite_size.idle_flat": Gate("17", 3.0, 1.5),
+    "sqlite_resume.rebuild": Gate("10", 50, 70, least=True),
+    "sqlite_resume.clock.10000": Gate("11", 15, 6),
+    "sqlite_resume.clock.100000": Gate("11", 80, 40),
+    "sqlite_resume.clock.10000_compacted": Gate("11", 15, 6),
+    "sqlite_resume.clock.100000_compacted": Gate("11", 80, 40),
 }
 
 

@@ -626,6 +626,13 @@ MUTANTS = [
         "sweep_keeps_what_others_continue",
     ),
     Mutant(
+        "a tree is swept under a claim",
+        "store.py",
+        "            if over and not held and root not in needed and limit > 0:\n",
+        "            if over and root not in needed and limit > 0:\n",
+        "sweep_leaves_what_a_worker_holds",
+    ),
+    Mutant(
         "a sweep does not count",
         "store.py",
         "                limit -= 1\n",

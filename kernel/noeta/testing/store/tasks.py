@@ -205,6 +205,16 @@ async def sweep_keeps_what_others_continue(make_store: StoreFactory) -> None:
         expect(sorted(gone), wanted, "the tasks swept when the fork has ended too")
 
 
+async def sweep_leaves_what_a_worker_holds(make_store: StoreFactory) -> None:
+    """A tree is not swept while a worker with a lease that goes on holds one of its tasks (I4)."""
+    async with opened(make_store) as world:
+        await world.end(await world.running("task"), release=False)
+        world.clock.advance(10)
+        expect(await world.store.sweep(world.clock.now()), [], "the tasks swept under a claim")
+        world.clock.advance(30)
+        expect(await world.store.sweep(world.clock.now()), ["task"], "the tasks swept after its lease")
+
+
 async def sweep_takes_no_more_trees_than_asked(make_store: StoreFactory) -> None:
     """`limit` counts trees, and no tree is torn (I31)."""
     async with opened(make_store) as world:
@@ -256,6 +266,7 @@ CHECKS: tuple[Callable[[StoreFactory], Any], ...] = (
     pages_go_on_behind_a_row_that_is_gone,
     sweep_deletes_whole_trees,
     sweep_keeps_what_others_continue,
+    sweep_leaves_what_a_worker_holds,
     sweep_takes_no_more_trees_than_asked,
     an_unknown_task_is_called_unknown,
 )

@@ -32,15 +32,18 @@ def claim(
             where += f" AND task.{column} IN ({', '.join('?' * len(wanted))})"
             values += wanted
     columns = "task.id, task.task, task.worker, task.token, task.status, task.fence, task.attempts"
-    wanting = f"SELECT {columns} FROM task WHERE turn IS NOT NULL AND {where} ORDER BY turn LIMIT ?"
-    rows = db.all(wanting, *values, limit)
+    # Those whose worker was lost have waited for as long as its lease ran, so they come first.
+    # Workers first: those whose lease ran out are few, whatever is held by the others. The plus keeps SQLite
+    # from looking tasks up by their names instead.
+    lost = (
+        f"SELECT {columns} FROM worker CROSS JOIN task ON task.worker = worker.worker"
+        " WHERE token IS NOT NULL AND (boot != ? OR until < ?) AND (status != 'ended' OR unread > 0)"
+        f" AND {where.replace(' task.', ' +task.')} LIMIT ?"
+    )
+    rows = db.all(lost, db.boot, db.clock.monotonic(), *values, max(limit, 0))
     if len(rows) < limit:
-        lost = (
-            f"SELECT {columns} FROM worker JOIN task ON task.worker = worker.worker"
-            " WHERE token IS NOT NULL AND (boot != ? OR until < ?) AND (status != 'ended' OR unread > 0)"
-            f" AND {where} LIMIT ?"
-        )
-        rows += db.all(lost, db.boot, db.clock.monotonic(), *values, limit - len(rows))
+        wanting = f"SELECT {columns} FROM task WHERE turn IS NOT NULL AND {where} ORDER BY turn LIMIT ?"
+        rows += db.all(wanting, *values, limit - len(rows))
     claims = [_take(db, worker, *row) for row in rows]
     extend(db, worker, lease)
     return claims
@@ -113,28 +116,36 @@ def purge(db: Database, claim: Claim, stones: Sequence[Line], blobs: Collection[
             raise Conflict(f"the log of {claim.task!r} has no seq {stone.seq} of its own", reason="seq")
     db.each(
         "UPDATE record SET line = ?, message = ? WHERE task = ? AND seq = ?",
-        [(stone.data, stone.message, row.id, stone.seq) for stone in stones],
+        [(stone.data, int(stone.message), row.id, stone.seq) for stone in stones],
     )
     db.run("DELETE FROM part WHERE task = ?", row.id)
+    db.run("INSERT INTO leftover DEFAULT VALUES")
+    db.erased = True
     db.each("DELETE FROM hold WHERE sha256 = ? AND task = ?", [(name, row.id) for name in blobs])
     _drop_blobs(db, blobs)
 
 
 SWEPT = """
-SELECT root FROM task AS tree GROUP BY root
-HAVING max(status != 'ended' OR updated_at >= ?) = 0
+SELECT DISTINCT root FROM task AS over INDEXED BY task_ended WHERE status = 'ended' AND updated_at < ?1
 AND NOT EXISTS (
-    SELECT 1 FROM task AS base JOIN task AS other ON other.base = base.task
-    WHERE base.root = tree.root AND other.root != tree.root
+    SELECT 1 FROM task WHERE root = over.root AND (status != 'ended' OR updated_at >= ?1)
 )
-LIMIT ?
+AND NOT EXISTS (
+    SELECT 1 FROM task CROSS JOIN worker ON worker.worker = task.worker
+    WHERE root = over.root AND token IS NOT NULL AND boot = ?3 AND until >= ?4
+)
+AND NOT EXISTS (
+    SELECT 1 FROM task AS base CROSS JOIN task AS other ON other.base = base.task AND other.base != ''
+    WHERE base.root = over.root AND other.root != over.root
+)
+LIMIT ?2
 """
 
 
 def sweep(db: Database, ended_before: float, limit: int) -> list[str]:
     """As `Store.sweep`."""
     gone: list[str] = []
-    for (root,) in db.all(SWEPT, ended_before, limit):
+    for (root,) in db.all(SWEPT, ended_before, limit, db.boot, db.clock.monotonic()):
         for id, task, worker in db.all("SELECT id, task, worker FROM task WHERE root = ?", root):
             blobs = [name for (name,) in db.all("SELECT sha256 FROM hold WHERE task = ?", id)]
             for table in ("record", "inbox", "timer", "part", "hold"):

@@ -5,30 +5,50 @@ name.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from noeta.toolkit.store import Clock, Ids, UnknownTask
+from noeta_sqlite.faults import gone, replaced
+from noeta_sqlite.looking import Identity, port_errors
 
 
 class Database:
-    """A connection with short ways to ask it, and a note of the tasks that the open transaction changed."""
+    """A connection with short ways to ask it, and a note of what the open transaction did.
 
-    def __init__(self, connection: sqlite3.Connection, clock: Clock, ids: Ids, boot: str) -> None:
+    `changed` are the tasks it changed, `erased` whether what it took out has to leave the disk. `files` are
+    the files that were opened.
+    """
+
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        path: Path,
+        files: dict[Path, Identity],
+        clock: Clock,
+        ids: Ids,
+        boot: str,
+    ) -> None:
         self.connection: sqlite3.Connection = connection
+        self.path: Path = path
+        self.files: dict[Path, Identity] = files
         self.clock: Clock = clock
         self.ids: Ids = ids
         self.boot: str = boot
         self.changed: set[str] = set()
+        self.erased: bool = False
         self._names: dict[str, int] = {}
 
     def run(self, sql: str, *values: Any) -> sqlite3.Cursor:
         """Run one statement."""
         return self.connection.execute(sql, values)
 
-    def each(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
+    def each(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
         """Run one statement for each row of values."""
-        self.connection.executemany(sql, rows)
+        if rows:
+            self.connection.executemany(sql, rows)
 
     def all(self, sql: str, *values: Any) -> list[Any]:
         """The rows of a query."""
@@ -58,3 +78,29 @@ class Database:
     def forget(self) -> None:
         """Forget what an undone transaction may have made."""
         self._names.clear()
+
+    def check_files(self) -> None:
+        """Raise `Unavailable` when a file of the store was deleted or replaced since it was opened.
+
+        What SQLite would write then goes where nobody finds it, or next to what others write.
+        """
+        for file, identity in self.files.items():
+            try:
+                found = file.stat()
+            except FileNotFoundError:
+                raise gone(file) from None
+            if (found.st_dev, found.st_ino) != identity:
+                raise replaced(file)
+
+
+@contextmanager
+def in_snapshot(db: Database) -> Iterator[None]:
+    """Let every query inside see the same moment, and let out only errors of the port."""
+    with port_errors(db.path):
+        db.check_files()
+        db.run("BEGIN")
+        try:
+            yield
+        finally:
+            # There is nothing to commit, and an error may have ended the transaction already.
+            db.connection.rollback()

@@ -1,34 +1,23 @@
-"""Opening a database file: what must be true of it, the settings of a connection, and what went wrong in
-words.
-"""
+"""Opening a database file: the lock, what must be true of the place, and the settings of a connection."""
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from noeta.toolkit.store import Corrupt, Full, ReadOnly, StoreError, Unavailable
-from noeta_sqlite.schema import APPLICATION_ID, TABLES, VERSION
+from noeta.toolkit.store import Unavailable
+from noeta_sqlite.checkpoints import empty
+from noeta_sqlite.looking import beside, check_owner, identify, port_errors
+from noeta_sqlite.mounts import refuse_network
+from noeta_sqlite.schema import VERSION, upgrade
 
-FULL, READONLY = sqlite3.SQLITE_FULL, {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM}
-DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
-
-
-def translated(error: sqlite3.Error, path: Path) -> StoreError:
-    """The port's error for one of SQLite's, with what to do about it."""
-    code = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
-    said = f"{path}: {error}"
-    if code == FULL:
-        return Full(f"{said}. Free space on its disk, then go on.", reason="disk")
-    if code in READONLY:
-        return ReadOnly(f"{said}. Check who owns the file and its folder.", reason="file")
-    if code in DAMAGED:
-        return Corrupt(f"{said}. Copy the file aside before you repair it.", reason="page")
-    return Unavailable(f"{said}. Try again.", reason="busy" if code == sqlite3.SQLITE_BUSY else "sqlite")
+BUSY_SECONDS = 30.0
+"""How long SQLite itself waits for a lock. Writers queue for `in_turn` first, so it hardly ever does."""
 
 
 @contextmanager
@@ -38,53 +27,62 @@ def in_turn(path: Path) -> Iterator[None]:
     SQLite's own waiting sleeps and tries again, which lets one process starve the others; this lock queues
     them.
     """
-    handle = os.open(path.with_name(path.name + ".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    handle = _locked(beside(path, ".lock"))
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
         yield
     finally:
+        # Not by closing alone: a process forked meanwhile has the handle too, and would hold the lock on.
+        fcntl.flock(handle, fcntl.LOCK_UN)
         os.close(handle)
 
 
-def connect(path: Path, *, synchronous: str = "FULL") -> sqlite3.Connection:
-    """A connection to the database at `path`, made or brought up to date when need be.
+def _locked(lock: Path) -> int:
+    while True:
+        handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            # Whoever deletes the lock file must not let two processes hold it at once.
+            with suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(handle), lock.stat()):
+                    return handle
+        except BaseException:
+            os.close(handle)
+            raise
+        os.close(handle)
 
-    Raises the port's errors: `Corrupt` for a file that is no database or another application's, `Unavailable`
-    for one that a newer version made or a place where it cannot be opened, `ReadOnly`, `Full`.
+
+def connect(path: Path, *, synchronous: str = "FULL", network: bool = False) -> sqlite3.Connection:
+    """A connection to the database at the absolute `path`, made or brought up to date when need be.
+
+    `network` lets it be on a network file system. Raises the port's errors: `Corrupt` for a file that is no
+    database or another application's, `Unavailable` for one that a newer version made or a place where it
+    cannot be opened, `ReadOnly`, `Full`.
     """
-    try:
+    if not network:
+        refuse_network(path)
+    with port_errors(path):
+        # Before anything is made beside it: the file of another application keeps its folder as it was.
+        identify(path)
         path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists() and not os.access(path, os.W_OK, effective_ids=True):
+            raise PermissionError(errno.EACCES, "the file cannot be written", str(path))
         with in_turn(path):
-            connection = sqlite3.connect(path, timeout=30.0, isolation_level=None, check_same_thread=False)
+            connection = sqlite3.connect(
+                path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+            )
             try:
-                _check_owner(connection, path)
+                check_owner(connection, path)
                 _set_up(connection, path, synchronous)
             except BaseException:
                 connection.close()
                 raise
-    except sqlite3.Error as error:
-        raise translated(error, path) from error
-    except OSError as error:
-        raise Unavailable(
-            f"{path}: {error.strerror}. Choose a folder that can be written to.", reason="open"
-        ) from error
     return connection
 
 
-def _check_owner(connection: sqlite3.Connection, path: Path) -> None:
-    (application,) = connection.execute("PRAGMA application_id").fetchone()
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-    if tables and application != APPLICATION_ID:
-        raise Corrupt(f"{path} is another application's database. Name another file.", reason="application")
-    if version > VERSION:
-        raise Unavailable(
-            f"{path} was written by a newer noeta (format {version}; this one knows {VERSION}). Install that one.",
-            reason="newer",
-        )
-
-
 def _set_up(connection: sqlite3.Connection, path: Path, synchronous: str) -> None:
+    # Only a writer that holds the lock moves the log into the file. In many versions of SQLite a commit that
+    # races with such a move can be lost.
+    connection.execute("PRAGMA wal_autocheckpoint = 0")
     (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
     if mode != "wal":
         raise Unavailable(f"{path} cannot have a write-ahead log there. Use a local disk.", reason="wal")
@@ -93,11 +91,13 @@ def _set_up(connection: sqlite3.Connection, path: Path, synchronous: str) -> Non
     connection.execute("PRAGMA trusted_schema = OFF")
     connection.execute("PRAGMA cell_size_check = ON")
     connection.execute("PRAGMA mmap_size = 0")
-    # Only a writer that holds the lock moves the log into the file. In many versions of SQLite a commit that
-    # races with such a move can be lost.
-    connection.execute("PRAGMA wal_autocheckpoint = 0")
-    if connection.execute("PRAGMA user_version").fetchone() == (0,):
-        connection.executescript(
-            f"BEGIN IMMEDIATE; {TABLES} PRAGMA application_id = {APPLICATION_ID};"
-            f" PRAGMA user_version = {VERSION}; COMMIT;"
-        )
+    # What is erased must not stay behind in a temporary file.
+    connection.execute("PRAGMA temp_store = MEMORY")
+    upgrade(connection)
+    # SQLite opens a file that it may only read without a word, and even begins to write.
+    connection.execute("BEGIN IMMEDIATE")
+    connection.execute(f"PRAGMA user_version = {VERSION}")
+    connection.execute("ROLLBACK")
+    # A process that died may have left erased bytes in the log.
+    with suppress(sqlite3.Error):
+        empty(connection)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from noeta.toolkit.store import InboxItem, Line, SnapshotPart, Status, TaskRow, Timer
+from noeta.toolkit.store import Corrupt, InboxItem, Line, SnapshotPart, Status, TaskRow, Timer
 from noeta_sqlite.database import Database
 
 COLUMNS = (
@@ -39,6 +39,8 @@ def tasks(
     wanted = {"status": status, "agent": agent, "parent": parent, "root": root, "base": base}
     wanted = {column: value for column, value in wanted.items() if value is not None}
     where = [f"{column} = ?" for column in wanted] + ["(created_at, task) > (?, ?)"] * (after is not None)
+    # Only what leaves empty ones out may use their indexes.
+    where += [f"{column} != ''" for column in ("parent", "base") if wanted.get(column)]
     values: list[Any] = [*wanted.values(), *((after.created_at, after.task) if after else ())]
     condition = f"WHERE {' AND '.join(where)}" if where else ""
     sql = f"SELECT {COLUMNS} FROM task {condition} ORDER BY created_at, task LIMIT ?"
@@ -73,12 +75,22 @@ def read(
         values += chosen
     sql = f"SELECT seq, line, name, message FROM record WHERE {where} ORDER BY seq LIMIT ?"
     rows = db.all(sql, *values, -1 if limit is None else limit)
-    return [Line(seq, line, names[name], message == 1) for seq, line, name, message in rows]
+    try:
+        return [Line(seq, line, names[name], message == 1) for seq, line, name, message in rows]
+    except KeyError as error:
+        raise Corrupt(
+            f"{db.path}: a record of {task!r} has a name that is not there. Copy the file aside, then take a"
+            " backup.",
+            reason="row",
+        ) from error
 
 
 def inbox(db: Database, task: str, limit: int) -> list[InboxItem]:
     """As `Store.inbox`."""
-    sql = "SELECT n, key, kind, body FROM inbox WHERE task = ? AND body IS NOT NULL ORDER BY n LIMIT ?"
+    sql = (
+        "SELECT n, key, kind, body FROM inbox INDEXED BY inbox_unread"
+        " WHERE task = ? AND body IS NOT NULL ORDER BY n LIMIT ?"
+    )
     rows = db.all(sql, db.task_id(task), limit)
     return [InboxItem(n=n, key=key, kind=kind, body=body) for n, key, kind, body in rows]
 

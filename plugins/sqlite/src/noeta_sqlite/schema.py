@@ -7,6 +7,9 @@ costs a few bytes more than its line.
 
 from __future__ import annotations
 
+import sqlite3
+from collections.abc import Sequence
+
 APPLICATION_ID = 0x6E6F6574
 """What `PRAGMA application_id` says of a database of ours: the letters "noet"."""
 
@@ -44,6 +47,7 @@ CREATE INDEX task_worker ON task (worker) WHERE token IS NOT NULL;
 CREATE INDEX task_retry ON task (retry_at) WHERE retry_at IS NOT NULL;
 CREATE INDEX task_created ON task (created_at, task);
 CREATE INDEX task_root ON task (root);
+CREATE INDEX task_ended ON task (updated_at) WHERE status = 'ended';
 CREATE INDEX task_parent ON task (parent) WHERE parent != '';
 CREATE INDEX task_base ON task (base) WHERE base != '';
 
@@ -62,7 +66,6 @@ CREATE TABLE record (
     line BLOB NOT NULL,
     PRIMARY KEY (task, seq)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX record_name ON record (task, name, seq);
 
 CREATE TABLE inbox (
     task INTEGER NOT NULL,
@@ -112,7 +115,70 @@ CREATE TABLE worker (
     boot TEXT NOT NULL,
     until REAL NOT NULL
 ) STRICT, WITHOUT ROWID;
+
+-- Holds a row of an erasure until no byte of what was erased is left in unused parts of the file.
+CREATE TABLE leftover (
+    id INTEGER PRIMARY KEY AUTOINCREMENT
+) STRICT;
+
+-- For people. No code of ours reads these.
+CREATE VIEW tasks AS SELECT
+    task, status, reason, agent, queue, parent, root, base, last_seq, unread, worker, attempts,
+    datetime(created_at, 'unixepoch') AS created_utc,
+    datetime(updated_at, 'unixepoch') AS updated_utc,
+    datetime(retry_at, 'unixepoch') AS retry_utc
+FROM task ORDER BY created_at, task;
+
+CREATE VIEW records AS SELECT
+    task.task AS task, seq,
+    strftime('%Y-%m-%d %H:%M:%f', CASE WHEN json_valid(text) THEN json_extract(text, '$.at') END, 'unixepoch')
+        AS utc,
+    extension, kind, text
+FROM (SELECT task AS id, seq, name, CAST(line AS TEXT) AS text FROM record) AS record
+JOIN task USING (id) JOIN name ON name.id = record.name
+ORDER BY task.id, seq;
+
+CREATE VIEW inboxes AS SELECT
+    task.task AS task, n, inbox.key AS key, kind, body IS NULL AS consumed, CAST(body AS TEXT) AS text
+FROM inbox JOIN task ON task.id = inbox.task ORDER BY task.id, n;
+
+CREATE VIEW timers AS SELECT
+    task.task AS task, name, datetime(at, 'unixepoch') AS due_utc, text
+FROM timer JOIN task ON task.id = timer.task ORDER BY at;
 """
 
-VERSION = 1
+STEPS: Sequence[str] = (TABLES,)
+"""Step n, from 0, makes format n + 1 of format n. A step that was released never changes."""
+
+VERSION = len(STEPS)
 """What `PRAGMA user_version` says: the newest format that this version reads and writes."""
+
+
+def upgrade(connection: sqlite3.Connection, steps: Sequence[str] = STEPS) -> None:
+    """Bring the database up to the newest format, in one transaction: after a crash it has the old one."""
+    if connection.execute("PRAGMA user_version").fetchone() == (len(steps),):
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        for step in steps[version:]:
+            for statement in statements(step):
+                connection.execute(statement)
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute(f"PRAGMA user_version = {len(steps)}")
+        connection.execute("COMMIT")
+    except BaseException:
+        # An error may have ended the transaction already.
+        connection.rollback()
+        raise
+
+
+def statements(script: str) -> list[str]:
+    """The statements of a script, each with its semicolon. (`executescript` would commit first.)"""
+    found, rest = [], ""
+    for part in script.split(";"):
+        rest += part + ";"
+        if sqlite3.complete_statement(rest):
+            found += [rest.strip()] * (rest.strip() != ";")
+            rest = ""
+    return found

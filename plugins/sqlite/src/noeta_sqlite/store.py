@@ -6,8 +6,9 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+import weakref
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from contextlib import ExitStack, asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -28,15 +29,18 @@ from noeta.toolkit.store import (
     Post,
     SnapshotPart,
     Store,
+    StoreError,
     TaskRow,
     Timer,
     Unavailable,
 )
 from noeta.toolkit.system import RandomIds
-from noeta_sqlite import claims, reads, tasks
+from noeta_sqlite import claims, reads, tasks, upkeep
 from noeta_sqlite.clock import BootClock, boot_id
-from noeta_sqlite.database import Database
-from noeta_sqlite.opening import connect, in_turn, translated
+from noeta_sqlite.database import Database, in_snapshot
+from noeta_sqlite.looking import identities, port_errors
+from noeta_sqlite.opening import connect, in_turn
+from noeta_sqlite.upkeep import Stats
 from noeta_sqlite.writer import Writer
 
 P = ParamSpec("P")
@@ -50,7 +54,8 @@ class SqliteStore(Store):
 
     It belongs to one event loop; open another one for another loop or process. `synchronous` is ``FULL``,
     which survives power loss, or ``NORMAL``, which survives the death of a process and may lose the newest
-    commits when the power fails.
+    commits when the power fails. `network` opens a file on a network file system all the same: then see to it
+    that no other machine does.
     """
 
     def __init__(
@@ -60,20 +65,34 @@ class SqliteStore(Store):
         clock: Clock | None = None,
         ids: Ids | None = None,
         synchronous: str = "FULL",
+        network: bool = False,
     ) -> None:
         if synchronous not in {"FULL", "NORMAL"}:
             raise ValueError(f"synchronous is {synchronous!r}; it can be 'FULL' or 'NORMAL'")
-        self.path: Path = Path(path)
+        # Two names of one file have to lead to one lock, and a change of folder to no other file.
+        self.path: Path = Path(path).resolve()
         self._clock: Clock = clock or BootClock()
-        made: tuple[Clock, Ids, str] = (self._clock, ids or RandomIds(), boot_id())
         self._pid = os.getpid()
-        self._db = Database(connect(self.path, synchronous=synchronous), *made)
-        self._reader = Database(connect(self.path, synchronous=synchronous), *made)
         self._reading = threading.Lock()
         self._watches = Watches(self._clock)
         self._seen = (0.0, 0)
         self._open = True
-        self._writer = Writer(self._db, self.path)
+        connections = [connect(self.path, synchronous=synchronous, network=network)]
+        try:
+            connections.append(connect(self.path, synchronous=synchronous, network=network))
+            with port_errors(self.path):
+                files = identities(self.path)
+        except StoreError:
+            _shut(self.path, self._reading, connections)
+            raise
+        db, self._reader = (
+            Database(connection, self.path, files, self._clock, ids or RandomIds(), boot_id())
+            for connection in connections
+        )
+        at_end = partial(_shut, self.path, self._reading, connections)
+        self._writer = Writer(db, self.path, at_end)
+        # A store that nobody closed is closed with the lock held too, at the latest when Python ends.
+        self._finish = weakref.finalize(self, _finish, self._writer, self._pid)
 
     async def create(self, new: NewTask) -> None:
         await self._write(tasks.create, new)
@@ -156,13 +175,27 @@ class SqliteStore(Store):
 
     async def aclose(self) -> None:
         """Finish what waits, and close the file. Idempotent."""
-        if self._open:
-            self._open = False
-            with anyio.CancelScope(shield=True):
-                await anyio.to_thread.run_sync(self._close)
+        self._open = False
+        with anyio.CancelScope(shield=True):
+            await anyio.to_thread.run_sync(self._finish)
+
+    async def backup(self, target: str | Path) -> None:
+        """Write all that is durable now to the new file `target`, while others go on. See `upkeep.backup`."""
+        self._check()
+        await anyio.to_thread.run_sync(upkeep.backup, self.path, Path(target))
+
+    async def compact(self) -> None:
+        """Give free room back, and take every trace of what was erased out of the file. Writers wait."""
+        self._check()
+        await anyio.to_thread.run_sync(upkeep.compact, self.path)
+
+    async def stats(self) -> Stats:
+        """How much there is, and how it is kept."""
+        return await self._read(upkeep.stats)
 
     async def foreign_writes(self) -> int:
         """A number that changes when another process has written; looked at no more often than `POLL`."""
+        self._check()
         if time.monotonic() - self._seen[0] >= POLL:
             # The writer's connection, since its own commits do not count there.
             version = await self._writer.do(lambda db: int(db.one("PRAGMA data_version")[0]))
@@ -190,7 +223,7 @@ class SqliteStore(Store):
         self._check()
 
         def look() -> T:
-            with self._reading, in_snapshot(self._reader, self.path):
+            with self._reading, in_snapshot(self._reader):
                 return work(self._reader, *args, **kwargs)
 
         return await anyio.to_thread.run_sync(look)
@@ -202,13 +235,6 @@ class SqliteStore(Store):
             raise Unavailable(
                 f"{self.path} was opened before this process was forked. Open it again here.", reason="forked"
             )
-
-    def _close(self) -> None:
-        self._writer.close()
-        # The last connection to close moves the log into the file, which only the holder of the lock may do.
-        with self._reading, in_turn(self.path):
-            self._reader.connection.close()
-            self._db.connection.close()
 
 
 class _Watch:
@@ -233,25 +259,30 @@ class _Watch:
         return False
 
 
-@contextmanager
-def in_snapshot(db: Database, path: Path) -> Iterator[None]:
-    """Let every query inside see the same moment."""
-    try:
-        db.run("BEGIN")
-        try:
-            yield
-        finally:
-            db.run("COMMIT")
-    except sqlite3.Error as error:
-        raise translated(error, path) from error
+def _shut(path: Path, reading: threading.Lock, connections: list[sqlite3.Connection]) -> None:
+    """Close the connections. The last one moves the log into the file, so the lock is held."""
+    with reading, ExitStack() as held:
+        # When the folder is gone, so is all that a lock would protect.
+        with suppress(OSError):
+            held.enter_context(in_turn(path))
+        for connection in connections:
+            connection.close()
+
+
+def _finish(writer: Writer, pid: int) -> None:
+    """Close, but never what another process opened: after a fork its connections are not ours."""
+    if os.getpid() == pid:
+        writer.close()
 
 
 def open_store(url: str, settings: Any = None) -> SqliteStore:
-    """The store that ``sqlite:PATH`` or ``sqlite:PATH?synchronous=NORMAL`` names."""
+    """The store that ``sqlite:PATH?synchronous=FULL&network=refuse`` names. Both options can be left out."""
     path, _, options = url.removeprefix("sqlite:").partition("?")
     chosen = dict(option.partition("=")[::2] for option in options.split("&") if option)
-    unknown = set(chosen) - {"synchronous"}
-    if not path or unknown:
-        what = f"does not know the option {unknown.pop()!r}" if unknown else "names no file"
-        raise ValueError(f"{url!r} {what}; write sqlite:PATH or sqlite:PATH?synchronous=NORMAL")
-    return SqliteStore(Path(path).expanduser(), synchronous=chosen.get("synchronous", "FULL"))
+    synchronous, network = chosen.pop("synchronous", "FULL"), chosen.pop("network", "refuse")
+    if not path or chosen or network not in {"refuse", "allow"}:
+        what = f"does not know the option {min(chosen)!r}" if chosen else "names no file"
+        if path and not chosen:
+            what = f"has network={network!r}, which can be 'refuse' or 'allow'"
+        raise ValueError(f"{url!r} {what}; write sqlite:PATH or sqlite:PATH?synchronous=NORMAL&network=allow")
+    return SqliteStore(Path(path).expanduser(), synchronous=synchronous, network=network == "allow")

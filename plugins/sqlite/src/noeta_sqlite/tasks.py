@@ -72,7 +72,9 @@ def append(db: Database, claim: Claim, append: Append) -> Appended:
             f"the log of {claim.task!r} is at seq {row.last_seq}, not {append.expected_seq}", reason="seq"
         )
     _check_dense(append.lines, row.last_seq)
-    oldest = "SELECT n FROM inbox WHERE task = ? AND body IS NOT NULL ORDER BY n LIMIT ?"
+    oldest = (
+        "SELECT n FROM inbox INDEXED BY inbox_unread WHERE task = ? AND body IS NOT NULL ORDER BY n LIMIT ?"
+    )
     if append.consume and [n for (n,) in db.all(oldest, row.id, len(append.consume))] != list(append.consume):
         raise Conflict("the inbox rows to consume are not the oldest ones left", reason="consume")
     if append.status != "running" and row.unread > len(append.consume):
@@ -101,9 +103,13 @@ def append(db: Database, claim: Claim, append: Append) -> Appended:
         status = {"status": append.status, "reason": append.reason, "retry_at": retry_at}
     if "ended" in (row.status, append.status):
         db.run("DELETE FROM timer WHERE task = ?", row.id)
+    # A task that is held has no place among those that want a worker: until it is let go, `touch` would say
+    # no more than this.
+    db.changed.add(claim.task)
     change(
         db,
         row.id,
+        updated_at=db.clock.now(),
         last_seq=row.last_seq + len(append.lines),
         last_append=append.id,
         unread=row.unread - len(append.consume),
@@ -121,7 +127,6 @@ def append(db: Database, claim: Claim, append: Append) -> Appended:
         else:
             existing.append(there)
     undelivered = [post for post in append.posts if not _delivered(db, post)]
-    touch(db, row.id, claim.task)
     return Appended(last_seq=row.last_seq + len(append.lines), undelivered=undelivered, existing=existing)
 
 
@@ -210,7 +215,7 @@ def _create(db: Database, new: NewTask) -> None:
 def _write_lines(db: Database, task: int, lines: Sequence[Line]) -> None:
     db.each(
         "INSERT INTO record (task, seq, name, message, line) VALUES (?, ?, ?, ?, ?)",
-        [(task, line.seq, db.name_id(line.name), line.message, line.data) for line in lines],
+        [(task, line.seq, db.name_id(line.name), int(line.message), line.data) for line in lines],
     )
 
 
@@ -243,5 +248,6 @@ def _existing(db: Database, new: NewTask) -> str | None:
     """The id of the task that `new` would double."""
     same = db.one("SELECT task FROM task WHERE task = ?", new.task)
     if same is None and new.key:
-        same = db.one("SELECT task FROM task WHERE parent = ? AND key = ?", new.parent, new.key)
+        # Only what leaves empty keys out may use the index of keys.
+        same = db.one("SELECT task FROM task WHERE parent = ? AND key = ? AND key != ''", new.parent, new.key)
     return None if same is None else str(same[0])

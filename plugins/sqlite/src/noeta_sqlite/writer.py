@@ -16,14 +16,13 @@ from typing import Any, TypeVar
 
 import anyio
 
-from noeta.toolkit.store import StoreError, TaskOver, UnknownTask
+from noeta_sqlite.checkpoints import Checkpoints
 from noeta_sqlite.database import Database
-from noeta_sqlite.opening import in_turn, translated
+from noeta_sqlite.faults import translated
+from noeta_sqlite.turn import Turn
 
 T = TypeVar("T")
 MOST_AT_ONCE = 512
-CHECKPOINT_PAGES = 1_000
-REFUSALS = (StoreError, UnknownTask, TaskOver)
 
 
 class Job:
@@ -33,13 +32,39 @@ class Job:
         self.work: Callable[[Database], Any] = work
         self.result: Any = None
         self.error: BaseException | None = None
+        self.begun: bool = False
+        self.withdrawn: bool = False
+        self._lock = threading.Lock()
         self.done: anyio.Event = anyio.Event()
         self.wake: Callable[..., object] = _waker()
 
-    def tell(self) -> None:
-        """Wake the caller, if its event loop still runs."""
+    def begin(self) -> bool:
+        """Whether the caller still wants the work. From now on it cannot be withdrawn."""
+        with self._lock:
+            self.begun = not self.withdrawn
+            return self.begun
+
+    def withdraw(self) -> bool:
+        """Take the work back unless it has begun."""
+        with self._lock:
+            self.withdrawn = not self.begun
+            return self.withdrawn
+
+
+def _tell(jobs: list[Job]) -> None:
+    """Wake the callers, those of one event loop together: waking a loop takes a call of the system."""
+    loops: dict[Callable[..., object], list[Job]] = {}
+    for job in jobs:
+        loops.setdefault(job.wake, []).append(job)
+    for wake, told in loops.items():
+        # A loop that has ended has nobody left to wake.
         with suppress(RuntimeError):
-            self.wake(self.done.set)
+            wake(_done, told)
+
+
+def _done(jobs: list[Job]) -> None:
+    for job in jobs:
+        job.done.set()
 
 
 def _waker() -> Callable[..., object]:
@@ -55,31 +80,42 @@ def _waker() -> Callable[..., object]:
 class Writer:
     """Runs work on the database in one thread, several callers a transaction."""
 
-    def __init__(self, db: Database, path: Path) -> None:
+    def __init__(self, db: Database, path: Path, at_end: Callable[[], None]) -> None:
         self._db = db
         self._path = path
+        self._at_end = at_end
+        self._checkpoints = Checkpoints(db)
+        self._turn = Turn(path)
         self._queue: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self.commits: int = 0
         self._thread = threading.Thread(target=self._run, name=f"noeta writer of {path.name}", daemon=True)
         self._thread.start()
-        self.commits: int = 0
 
     async def do(self, work: Callable[[Database], T]) -> T:
         """What `work` returns, once it is durable. An error undoes this work alone.
 
-        When the caller is cancelled meanwhile, the work may be done all the same.
+        A caller that is cancelled takes the work back. If it has begun, the caller waits for its end, so
+        that whoever looks next sees all of it or nothing.
         """
         job = Job(work)
         self._queue.put(job)
-        await job.done.wait()
+        try:
+            await job.done.wait()
+        except BaseException:
+            if not job.withdraw():
+                with anyio.CancelScope(shield=True):
+                    await job.done.wait()
+            raise
         if job.error is not None:
             raise job.error
         result: T = job.result
         return result
 
     def close(self) -> None:
-        """Finish what waits, and end the thread. Blocks."""
+        """Finish what waits, call `at_end` and end the thread. Blocks, unless the thread itself calls."""
         self._queue.put(None)
-        self._thread.join()
+        if threading.current_thread() is not self._thread:
+            self._thread.join()
 
     def _run(self) -> None:
         job = self._queue.get()
@@ -93,41 +129,53 @@ class Writer:
                 batch.append(job)
             self._commit(batch)
             job = self._queue.get()
+        self._turn.close()
+        self._at_end()
 
     def _commit(self, batch: list[Job]) -> None:
         try:
-            with in_turn(self._path):
+            with self._turn:
+                self._db.check_files()
                 self._db.run("BEGIN IMMEDIATE")
                 try:
                     for job in batch:
-                        self._try(job)
-                    self._db.run("COMMIT")
+                        if job.begin():
+                            self._try(job, alone=len(batch) == 1)
+                    if self._db.connection.in_transaction:
+                        self._db.run("COMMIT")
                 except BaseException:
                     self._db.forget()
                     self._db.connection.rollback()
                     raise
                 self.commits += 1
-                self._checkpoint()
+                self._checkpoints.after_commit()
         except Exception as error:
-            told = translated(error, self._path) if isinstance(error, sqlite3.Error) else error
             for job in batch:
-                job.error = told
-        for job in batch:
-            job.tell()
+                job.error = self._told(error)
+        _tell(batch)
 
-    def _try(self, job: Job) -> None:
-        """Do one job, undoing it alone when it is refused."""
-        self._db.run("SAVEPOINT job")
+    def _try(self, job: Job, *, alone: bool) -> None:
+        """Do one job, undoing it and no other when it fails."""
+        if not alone:
+            self._db.run("SAVEPOINT job")
         try:
             job.result = job.work(self._db)
-        except REFUSALS as refusal:
-            self._db.run("ROLLBACK TO job")
+        except Exception as error:
+            if not self._db.connection.in_transaction:
+                raise
+            if alone:
+                self._db.connection.rollback()
+            else:
+                self._db.run("ROLLBACK TO job")
             self._db.forget()
-            job.error = refusal
-        self._db.run("RELEASE job")
+            job.error = self._told(error)
+        if not alone:
+            self._db.run("RELEASE job")
 
-    def _checkpoint(self) -> None:
-        """Move the write-ahead log into the file when it has grown long."""
-        log = self._path.with_name(self._path.name + "-wal")
-        if log.exists() and log.stat().st_size > CHECKPOINT_PAGES * 4096:
-            self._db.run("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+    def _told(self, error: Exception) -> Exception:
+        """What the caller is told."""
+        if not isinstance(error, sqlite3.Error | OSError):
+            return error
+        told = translated(error, self._path)
+        told.__cause__ = error
+        return told
