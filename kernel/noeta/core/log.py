@@ -207,7 +207,8 @@ class Store(Protocol):
         """Write one step of a claimed task, all of it or nothing.
 
         Repeating the task's last append, as after `Unavailable`, writes nothing and returns the same
-        `last_seq`, also when the claim is gone by then. It may come while the first call is still under way.
+        `last_seq`, also when the claim is gone by then. It may come while the first call is still under way,
+        and need not tell `undelivered` and `existing` again.
 
         Raises `Fenced` when `claim` is not the newest, `Conflict` when the log is not at `expected_seq`, the
         lines leave a gap, a row to consume is not the oldest unconsumed one, or the inbox is not empty when

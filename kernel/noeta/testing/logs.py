@@ -68,7 +68,8 @@ class _Writer:
         self.parked: dict[str, tuple[int, list[str]]] = {}
         self.parks: dict[str, int] = {}
         self.children: list[str] = []
-        self.messages: list[int] = []
+        # The seqs at which no call was open: a compaction up to there splits no call from its result.
+        self.whole: list[int] = []
         self.said: list[int] = []
         self.quotes: list[int] = []
         self.timers: dict[str, int] = {}
@@ -82,8 +83,8 @@ class _Writer:
 
     def note(self, extension: str, kind: str, data: object, message: Message | None) -> None:
         self.log.note(extension, kind, data, message)
-        if message is not None:
-            self.messages.append(self.seq)
+        if message is not None and not self.open:
+            self.whole.append(self.seq)
 
     def text(self) -> str:
         return str(self.draw(self.st.text(alphabet="ab é漢\0\u2028\U0001f600", max_size=8)))
@@ -118,6 +119,7 @@ class _Writer:
             Text(text=self.text()),
             *(ToolUse(id=id, name="echo", input={"x": self.text()}, provider_id="p") for id in ids),
         ]
+        self.open = list(ids)
         self.put(
             ModelReplied(
                 built_at=built_at,
@@ -127,7 +129,6 @@ class _Writer:
             ),
             Message(role="assistant", content=blocks),
         )
-        self.open = list(ids)
 
     def started(self) -> None:
         if self.open:
@@ -192,10 +193,11 @@ class _Writer:
                 self.quotes.append(self.seq)
 
     def compacted(self) -> None:
-        if self.open or not self.messages:
+        if self.open or not self.whole:
             return
-        through = self.pick(self.messages)
-        keep = [seq for seq in self.messages if seq <= through][-1:] if self.pick([True, False]) else []
+        through = self.pick(self.whole)
+        # A kept reply without its results, or the reverse, is what no runner writes.
+        keep = [seq for seq in self.said if seq <= through][-1:] if self.pick([True, False]) else []
         extra = [user(self.text())] if self.pick([True, False]) else []
         self.put(Compacted(through=through, summary=[user("summary")], keep=keep, lead=extra, after=extra))
         self.quotes.append(self.seq)

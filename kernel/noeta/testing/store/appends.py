@@ -102,6 +102,7 @@ async def a_refused_append_changes_nothing(make_store: StoreFactory) -> None:
             ("an older fence", Fenced, {"claim": msgspec.structs.replace(claim, fence=claim.fence - 1)}),
             ("another token", Fenced, {"claim": msgspec.structs.replace(claim, token=b"\0" * 16)}),
             ("a log that went on", Conflict, {"expected_seq": 1, "lines": lines(1, 2)}),
+            ("no record for a log that went on", Conflict, {"expected_seq": 1, "lines": []}),
             ("a log that is not that far", Conflict, {"expected_seq": 3, "lines": lines(3, 2)}),
             ("records that leave a gap", Conflict, {"lines": [line(3), line(5)]}),
             ("records that do not follow", Conflict, {"lines": lines(3, 2)}),

@@ -154,7 +154,7 @@ class Rig:
             if source.exists():
                 shutil.copyfile(source, copy.with_name(copy.name + suffix))
         known = all_entries(self.folder)
-        for entry in known:
+        for entry in () if drained else known:
             self.counts.update(
                 f"{entry['what']} {a['answer']}" for a in entry["answers"] or [{"answer": "?"}]
             )
