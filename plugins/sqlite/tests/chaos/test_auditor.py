@@ -6,6 +6,7 @@ import copy
 import shutil
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +33,8 @@ FENCE = (
     f" WHERE (task, seq) IN {LAST}"
 )
 ACCEPTED = (
-    "INSERT INTO inbox SELECT task, (SELECT posts + 1 FROM task WHERE id = inbox.task), 'key0', kind, x'00'"
-    " FROM inbox WHERE n = 1; UPDATE task SET posts = posts + 1, unread = unread + 1"
+    "INSERT INTO inbox SELECT task, (SELECT posts + 1 FROM task WHERE id = inbox.task), 'unasked', kind,"
+    " x'00' FROM inbox WHERE n = 1; UPDATE task SET posts = posts + 1, unread = unread + 1"
 )
 FIRED = (
     "INSERT OR REPLACE INTO timer SELECT task, substr(key, 7, 2), substr(key, 10), 0, '' FROM inbox"
@@ -137,14 +138,31 @@ SPOILT_ROWS = [
 ]
 
 
+# What a run has to leave, so that each thing below can be spoilt.
+NEEDED = (
+    "FROM task WHERE parent != ''",
+    "FROM task WHERE status = 'ended'",
+    "FROM task WHERE status = 'ready'",
+    "FROM task WHERE token IS NOT NULL AND status = 'running'",
+    "FROM inbox WHERE body IS NULL",
+    "FROM inbox WHERE body IS NOT NULL",
+    "FROM inbox WHERE key LIKE 'timer:%'",
+    *(f"FROM {table}" for table in ("timer", "part", "blob", "worker")),
+)
+
+
 @pytest.fixture(scope="module")
 def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a short run in which nobody was killed before the end."""
-    folder = tmp_path_factory.mktemp("good")
-    rig = Rig(folder, seed=1)
-    rig.undisturbed = True
-    assert rig.run(3.0) == []
-    return folder
+    for seconds in (3.0, 6.0, 12.0, 24.0):
+        folder = tmp_path_factory.mktemp("good")
+        rig = Rig(folder, seed=1)
+        rig.undisturbed = True
+        assert rig.run(seconds) == []
+        with closing(sqlite3.connect(folder / "killed.db")) as connection:
+            if all(connection.execute(f"SELECT 1 {what} LIMIT 1").fetchone() for what in NEEDED):
+                return folder
+    pytest.fail("no run left all that is to be spoilt")
 
 
 @pytest.fixture(scope="module")

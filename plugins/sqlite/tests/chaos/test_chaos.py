@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -33,6 +34,11 @@ BROKEN = {
 
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_store_without_a_guard_is_found_out(name: str, tmp_path: Path) -> None:
-    done = run(tmp_path, "--seconds=4", f"--without={name}")
-    with pytest.raises(AssertionError, match=f"VIOLATION.*({BROKEN[name]})"):
-        raise AssertionError(done.stdout)
+    # A busy machine may take longer until the fault shows.
+    for seconds in (4, 12, 36):
+        folder = tmp_path / str(seconds)
+        folder.mkdir()
+        said = run(folder, f"--seconds={seconds}", f"--without={name}").stdout
+        if found := re.search(f"VIOLATION.*({BROKEN[name]})", said):
+            break
+    assert found, said
