@@ -18,7 +18,7 @@ What must hold whatever crashes and whenever:
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Collection, Sequence
+from collections.abc import AsyncGenerator, Collection, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Literal, Protocol
 
@@ -368,19 +368,28 @@ async def history(
 
     Who stops early closes it (`contextlib.aclosing`).
     """
-    # Each task of the chain, newest first, with the seq after which its own records begin.
     chain = [await store.task(task)]
     while chain[-1].base and after < chain[-1].through:
         chain.append(await store.task(chain[-1].base))
-    for place in range(len(chain) - 1, -1, -1):
-        row, after = chain[place], max(after, chain[place].through)
-        end = through
-        if place and (end is None or chain[place - 1].through < end):
-            end = chain[place - 1].through
+    for name, begin, end in spans(chain, after, through):
+        after = begin
         while end is None or after < end:
-            lines = await store.read(row.task, after, through=end, limit=page, only=only, messages=messages)
+            lines = await store.read(name, after, through=end, limit=page, only=only, messages=messages)
             if lines:
                 yield lines
                 after = lines[-1].seq
             if len(lines) < page:
                 break
+
+
+def spans(chain: Sequence[TaskRow], after: int, through: int | None) -> Iterator[tuple[str, int, int | None]]:
+    """What to read of each task, oldest first: its name, the seq to read behind and the last one (None: its
+    end).
+
+    `chain` is a task, the task it continues, and so on, as far back as `after` asks for.
+    """
+    for place in range(len(chain) - 1, -1, -1):
+        row, end = chain[place], through
+        if place and (end is None or chain[place - 1].through < end):
+            end = chain[place - 1].through
+        yield row.task, max(after, row.through), end

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from noeta.toolkit.store import InboxItem, Line, SnapshotPart, Status, TaskRow, Timer, Unavailable
+from noeta.toolkit.store import InboxItem, Line, SnapshotPart, Status, TaskRow, Timer, Unavailable, spans
 from noeta.toolkit.system import RandomIds
 from noeta_sqlite import reads, upkeep
 from noeta_sqlite.clock import BootClock
@@ -79,19 +79,18 @@ class SqliteReader:
         page: int = 1_000,
     ) -> Iterator[list[Line]]:
         """The lines of a task and of the tasks it continues, in pages, on their one number line."""
-        row = self.task(task)
-        asked: dict[str, Any] = {"only": only, "messages": messages}
-        if row.base and after < row.through:
-            last = row.through if through is None else min(through, row.through)
-            yield from self.history(row.base, after, through=last, page=page, **asked)
-        after = max(after, row.through)
-        while True:
-            lines = self.read(task, after, through=through, limit=page, **asked)
-            if lines:
-                yield lines
-                after = lines[-1].seq
-            if len(lines) < page:
-                return
+        chain = [self.task(task)]
+        while chain[-1].base and after < chain[-1].through:
+            chain.append(self.task(chain[-1].base))
+        for name, begin, end in spans(chain, after, through):
+            after = begin
+            while end is None or after < end:
+                lines = self.read(name, after, through=end, limit=page, only=only, messages=messages)
+                if lines:
+                    yield lines
+                    after = lines[-1].seq
+                if len(lines) < page:
+                    break
 
     def inbox(self, task: str, limit: int = 100) -> list[InboxItem]:
         """The oldest unconsumed items."""
