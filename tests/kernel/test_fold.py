@@ -9,7 +9,6 @@ import msgspec
 import pytest
 
 from noeta.core.codec import Line, decode, encode
-from noeta.core.erasure import tombstone
 from noeta.core.fold import Folder, Reducer, fold
 from noeta.core.log import Timer
 from noeta.core.messages import Message, Text, ToolResult, Usage, user
@@ -43,6 +42,7 @@ from noeta.core.records import (
     TurnFailedRecord,
 )
 from noeta.core.state import Child, TaskState
+from noeta.host.erasure import tombstone
 from noeta.testing.log_writer import LogWriter
 
 Shown = Callable[[TaskState], list[str]]

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from noeta.core.codec import Envelope, Line, decode, recorded
-from noeta.core.erasure import tombstone
 from noeta.core.fold import Folder, Reducer, fold, fold_from
 from noeta.core.records import ERASED_KIND
 from noeta.core.state import Core, TaskState
+from noeta.host.erasure import tombstone
 from noeta.testing.logs import damaged_logs, logs
 
 SAMPLE = Path(__file__).parents[1] / "kernel" / "samples" / "v0_1.jsonl"

@@ -167,6 +167,13 @@ def encode(
     return Encoded(line, (*blobs, *body), envelope)
 
 
+def placed(made: Encoded, seq: int, at: float) -> Encoded:
+    """`made` at its place in the log."""
+    short, _ = _shortened(envelope := msgspec.structs.replace(made.envelope, seq=seq, at=at, blob=""))
+    line = line_of(short, bool(envelope.message))
+    return Encoded(line, made.blobs, msgspec.structs.replace(envelope, blob=short.blob))
+
+
 @lru_cache(maxsize=1_000)
 def _check_name(name: str) -> None:
     checked_key(name, f"the name {name!r}")

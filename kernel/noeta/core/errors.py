@@ -13,6 +13,14 @@ class NoetaError(Exception):
     """The root of all errors of noeta."""
 
 
+def told(error: BaseException) -> str:
+    """The type of an error and what it says. Total, also for one that cannot say it."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:
+        return type(error).__name__
+
+
 class NotStorable(NoetaError, ValueError):
     """A value cannot be kept in a log. `where` is the place inside it, such as ``$.items[3]``.
 
@@ -107,3 +115,87 @@ class Corrupt(StoreError):
     """
 
     says: ClassVar[str] = "The store is damaged"
+
+
+class Changed(NoetaError):
+    """A file is not what it was when it was read. Read it again."""
+
+    def __init__(self, path: str) -> None:
+        self.path: str = path
+        super().__init__(f"{path} has changed since it was read. Read it again before writing.")
+
+
+class NotWaiting(NoetaError):
+    """The call does not wait for an answer: it runs, is settled, or was never made."""
+
+    def __init__(self, task: str, call: str) -> None:
+        self.task: str = task
+        self.call: str = call
+        super().__init__(f"Call {call!r} of task {task!r} does not wait for an answer.")
+
+
+class ComposeError(NoetaError):
+    """An agent cannot be put together.
+
+    `plugin` is at fault, `place` says where in it, `way_out` what to do.
+    """
+
+    def __init__(self, plugin: str, place: str, why: str, way_out: str) -> None:
+        self.plugin: str = plugin
+        self.place: str = place
+        self.why: str = why
+        self.way_out: str = way_out
+        super().__init__(f"Plugin {plugin!r}, {place}: {why}. {way_out}.")
+
+
+class SettingsError(NoetaError, TypeError):
+    """A plugin was given a setting it does not take. `setting` is its name."""
+
+    def __init__(self, plugin: str, setting: str, why: str) -> None:
+        self.plugin: str = plugin
+        self.setting: str = setting
+        self.why: str = why
+        super().__init__(f"Plugin {plugin!r}, setting {setting!r}: {why}.")
+
+
+class ProviderError(NoetaError):
+    """A model call failed.
+
+    `category` is one of ``rate_limit``, ``overloaded``, ``network``, ``timeout``, ``server``, ``auth``,
+    ``invalid``, ``overflow`` and ``content``. `retry_after` is in seconds, `status` that of HTTP.
+    """
+
+    def __init__(
+        self, category: str, detail: str, *, retry_after: float | None = None, status: int | None = None
+    ) -> None:
+        self.category: str = category
+        self.detail: str = detail
+        self.retry_after: float | None = retry_after
+        self.status: int | None = status
+        super().__init__(f"The model call failed ({category}): {detail}")
+
+
+class Signal(Exception):
+    """What a hook raises to steer the turn; what it staged is kept. `plugin` is who raised it."""
+
+    plugin: str = ""
+
+
+class TurnDone(Signal):
+    """The turn is complete without a model call. From `before_model` and `reminders`."""
+
+
+class RequestStale(Signal):
+    """The conversation changed; the request is built again. From `before_model`.
+
+    It counts only when the plugin staged something.
+    """
+
+
+class TurnFailed(Signal):
+    """The turn fails. From `before_model`, `reminders` and `on_context_overflow`."""
+
+    def __init__(self, reason: str, detail: str = "") -> None:
+        self.reason: str = reason
+        self.detail: str = detail
+        super().__init__(f"{reason}: {detail}" if detail else reason)

@@ -13,9 +13,9 @@ import msgspec
 from msgspec import Raw, Struct
 
 from noeta.core.codec import UNREADABLE, Envelope, compacted
-from noeta.core.erasure import STONES
+from noeta.core.errors import told
 from noeta.core.facts import CORE_FOLD
-from noeta.core.records import CORE, ERASED_KIND, VERSION
+from noeta.core.records import CORE, ERASED_KIND, STONES, VERSION
 from noeta.core.state import Problem, Skipped, TaskState
 
 
@@ -103,7 +103,7 @@ class Folder:
                 state.states[reducer.name] = reducer.initial()
             except Exception as error:
                 state.states[reducer.name] = None
-                state.broken[reducer.name] = Problem(seq=0, why=f"initial_state: {_told(error)}")
+                state.broken[reducer.name] = Problem(seq=0, why=f"initial_state: {told(error)}")
         return state
 
     def apply(self, state: TaskState, record: Envelope) -> None:
@@ -153,7 +153,7 @@ class Folder:
                 try:
                     states[name] = reduce(states[name], kind, decode(record.data) if apart else data)
                 except Exception as error:
-                    broken[name] = Problem(seq=seq, why=f"reduce of {kind}: {_told(error)}")
+                    broken[name] = Problem(seq=seq, why=f"reduce of {kind}: {told(error)}")
 
     def _apply_plugin(self, state: TaskState, record: Envelope) -> None:
         if record.message:
@@ -170,7 +170,7 @@ class Folder:
             try:
                 data = decode(record.data)
             except Exception as error:
-                skipped = f"plugin {target.name!r} cannot read it: {_told(error)}"
+                skipped = f"plugin {target.name!r} cannot read it: {told(error)}"
                 continue
             self._reduce(state, target.name, target.reduce, record.seq, record.kind, data)
         if skipped:
@@ -181,7 +181,7 @@ class Folder:
             try:
                 state.states[reducer.name] = reducer.continued(state.states[reducer.name])
             except Exception as error:
-                state.broken[reducer.name] = Problem(seq=seq, why=f"continue_state: {_told(error)}")
+                state.broken[reducer.name] = Problem(seq=seq, why=f"continue_state: {told(error)}")
 
     def _reduce(self, state: TaskState, name: str, reduce: Any, seq: int, kind: str, data: Any) -> None:
         if name in state.broken:
@@ -189,7 +189,7 @@ class Folder:
         try:
             state.states[name] = reduce(state.states[name], kind, data)
         except Exception as error:
-            state.broken[name] = Problem(seq=seq, why=f"reduce of {kind}: {_told(error)}")
+            state.broken[name] = Problem(seq=seq, why=f"reduce of {kind}: {told(error)}")
 
 
 _untyped = msgspec.json.Decoder().decode
@@ -205,13 +205,6 @@ def _set_aside(state: TaskState, record: Envelope) -> None:
         state.corrupt = state.corrupt or Problem(seq=record.seq, why=str(_untyped(record.data)))
     else:
         state.newer = state.newer or Problem(seq=record.seq, why=f"core kind {record.kind!r} is newer")
-
-
-def _told(error: Exception) -> str:
-    try:
-        return f"{type(error).__name__}: {error}"
-    except Exception:
-        return type(error).__name__
 
 
 def _skip(state: TaskState, record: Envelope, why: str) -> None:

@@ -6,12 +6,15 @@ so that a kind of a later version can still be carried and shown.
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import msgspec
 from msgspec import Raw, Struct
 
-from noeta.core.codec import ABSENT, Body
+from noeta.core.codec import ABSENT, Body, encode
 from noeta.core.messages import Message, encode_message, user
 from noeta.core.records import NULL, Answer, ChildEnded
+from noeta.core.text import storable_text
 
 
 class Entry(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -63,6 +66,15 @@ ITEMS: dict[str, type[Struct] | None] = {
 """The kinds of inbox items and the type of each one's `data`."""
 
 
+class NewEntry(NamedTuple):
+    """An entry to be recorded by whoever consumes the item: `data` as a plugin's record has it."""
+
+    extension: str
+    kind: str
+    data: Any = None
+    message: Message | None = None
+
+
 class Post(Struct, frozen=True, kw_only=True):
     """One item on its way into the inbox of `task`.
 
@@ -95,6 +107,19 @@ def decode_body(body: bytes) -> Body:
     make.
     """
     return _body.decode(body)
+
+
+def post_of(task: str, key: str, body: str | Message | NewEntry) -> Post:
+    """The post of a person's text, a message or an entry.
+
+    Raises `NotStorable` for an entry that no log can hold.
+    """
+    if isinstance(body, NewEntry):
+        made = encode(0, 0.0, body.extension, body.kind, body.data, message=body.message).envelope
+        entry = Entry(extension=body.extension, kind=body.kind, data=made.data)
+        return Post(task=task, key=key, kind="entry", body=encode_body(entry, body.message))
+    message = user(storable_text(body)) if isinstance(body, str) else body
+    return Post(task=task, key=key, kind="message", body=encode_body(None, message))
 
 
 def timer_post(task: str, name: str, gen: int, text: str) -> Post:

@@ -1,22 +1,32 @@
 """What a record says: the kernel's own kinds, and a record as plugins and front ends see it.
 
 The kernel's kinds belong to the extension ``core``: facts, which the kernel writes, and entries, which
-plugins write through `record("core", ...)`. Everything else is a plugin's. Names of kinds and fields are
-final: new fields have defaults, new meaning is a new kind. How a record becomes bytes is the business of
-`noeta.core.codec`.
+plugins write through `record("core", ...)` (`noeta.core.entries`). Everything else is a plugin's. Names of
+kinds and fields are final: new fields have defaults, new meaning is a new kind. How a record becomes bytes is
+the business of `noeta.core.codec`.
 """
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from msgspec import Raw, Struct
 
+from noeta.core.entries import CORE as CORE
+from noeta.core.entries import ENTRY_KINDS as ENTRY_KINDS
+from noeta.core.entries import Continue as Continue
+from noeta.core.entries import CoreNotices as CoreNotices
+from noeta.core.entries import Erased as Erased
+from noeta.core.entries import Fact as Fact
+from noeta.core.entries import Notice as Notice
+from noeta.core.entries import TimerCleared as TimerCleared
+from noeta.core.entries import TimerSet as TimerSet
 from noeta.core.messages import Message, Usage
 
-CORE = "core"
 NULL = Raw(b"null")
 ERASED_KIND = "core.erased"
+STONES = frozenset({"received", "continue", "compacted"})
+"""Core kinds whose records still change the state after their content was erased."""
 VERSION = 1
 """The newest schema version of the kernel's kinds that this kernel reads and writes."""
 
@@ -47,17 +57,6 @@ class Plugin(Struct, frozen=True, kw_only=True, omit_defaults=True):
     name: str
     version: str = ""
     required: bool = False
-
-
-class Fact(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A payload of the kernel's own kinds.
-
-    `kind` is its explicit tag. It stands in the envelope, so the payload does not repeat it. `v` is the
-    `VERSION` that gave the kind its present meaning.
-    """
-
-    kind: ClassVar[str] = ""
-    v: ClassVar[int] = 1
 
 
 class TaskCreated(Fact, frozen=True, kw_only=True, omit_defaults=True):
@@ -338,52 +337,6 @@ class TaskEnded(Fact, frozen=True, kw_only=True, omit_defaults=True):
     data: Any = None
     reason: str = ""
 
-
-class Notice(Fact, frozen=True, kw_only=True, omit_defaults=True):
-    """Something for the person; the model never sees it."""
-
-    kind = "notice"
-    text: str
-    topic: str | None = None
-    data: Any = None
-
-
-class TimerSet(Fact, frozen=True, kw_only=True, omit_defaults=True):
-    """Wake the task at `at` (epoch seconds): with `text` as a message once it is idle, without text in any
-    wait.
-    """
-
-    kind = "timer_set"
-    name: str
-    at: float
-    text: str = ""
-
-
-class TimerCleared(Fact, frozen=True, kw_only=True, omit_defaults=True):
-    """The timer is taken back."""
-
-    kind = "timer_cleared"
-    name: str
-
-
-class Erased(Fact, frozen=True, kw_only=True, omit_defaults=True):
-    """The person's messages at `seqs` are taken out, and with them the items at `along` that quote them."""
-
-    kind = "erased"
-    seqs: list[int]
-    along: list[int] = []
-    by: str = ""
-
-
-class Continue(Fact, frozen=True, kw_only=True, omit_defaults=True):
-    """The turn goes on without the person, with the envelope's message."""
-
-    kind = "continue"
-    reason: str = ""
-
-
-ENTRY_KINDS: dict[str, type[Fact]] = {t.kind: t for t in (Notice, TimerSet, TimerCleared, Erased, Continue)}
-"""The core kinds that `record("core", ...)` accepts."""
 
 CORE_KINDS: dict[str, type[Fact]] = ENTRY_KINDS | {
     t.kind: t

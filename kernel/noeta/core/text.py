@@ -6,7 +6,9 @@ else has, NUL included: it is kept, since stores hold bytes.
 
 from __future__ import annotations
 
+import difflib
 import math
+from collections.abc import Iterable
 from enum import Enum
 from typing import Any
 
@@ -92,3 +94,9 @@ def checked_key(text: str, what: str) -> str:
     if "\0" in text or storable_text(text) != text:
         raise NotStorable(what, "it holds a NUL or a lone surrogate")
     return text
+
+
+def meant(given: str, known: Iterable[str], likeness: float = 0.6) -> str:
+    """`` (did you mean 'x'?)`` for the name in `known` that `given` looks like, else the empty text."""
+    close = difflib.get_close_matches(given, list(known), 1, likeness)
+    return f" (did you mean {close[0]!r}?)" if close else ""

@@ -25,8 +25,8 @@ from noeta.core.log import Store as Store
 from noeta.core.log import TaskRow as TaskRow
 from noeta.core.log import Timer as Timer
 from noeta.core.log import Watch as Watch
-from noeta.core.log import history as history
-from noeta.core.log import spans as spans
-from noeta.core.log import tail as tail
 from noeta.core.ports import Clock as Clock
 from noeta.core.ports import Ids as Ids
+from noeta.toolkit.history import history as history
+from noeta.toolkit.history import spans as spans
+from noeta.toolkit.history import tail as tail

@@ -12,10 +12,10 @@ from typing import Any
 import msgspec
 
 from noeta.core.codec import Line, blob_of, decode
-from noeta.core.erasure import tombstone
 from noeta.core.errors import Fenced, NoetaError
 from noeta.core.items import Post
 from noeta.core.log import Claim, NewTask, SnapshotPart, Timer
+from noeta.host.erasure import tombstone
 from noeta.testing.store.model import ModelStore
 from noeta.testing.store.observed import observe, same
 from noeta.testing.store.world import World, expect, line, lines, mail, new, refused

@@ -8,9 +8,9 @@ from typing import Any
 from msgspec import to_builtins
 
 from noeta.core.codec import Line, blob_of, decode
-from noeta.core.erasure import tombstone
 from noeta.core.errors import Conflict
 from noeta.core.log import SnapshotPart, Store
+from noeta.host.erasure import tombstone
 from noeta.testing.store.observed import observe, same
 from noeta.testing.store.world import StoreFactory, expect, line, mail, new, opened, refused, texts
 

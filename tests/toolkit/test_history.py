@@ -10,7 +10,8 @@ import pytest
 from noeta.core.codec import Line, encode
 from noeta.core.errors import UnknownTask
 from noeta.core.items import Post
-from noeta.core.log import Append, NewTask, history, tail
+from noeta.core.log import Append, NewTask
+from noeta.toolkit.history import history, tail
 from noeta.toolkit.in_memory import InMemoryStore
 
 pytestmark = pytest.mark.anyio

@@ -8,11 +8,11 @@ import msgspec
 import pytest
 
 from noeta.core.codec import decode, encode, recorded
-from noeta.core.erasure import tombstone
 from noeta.core.fold import Reducer, fold
 from noeta.core.messages import Image, Message, Text, user
 from noeta.core.records import Compacted, Continue, Erased, Received, TimerSet
 from noeta.core.state import TaskState
+from noeta.host.erasure import tombstone
 from noeta.testing.log_writer import LogWriter
 
 Shown = Callable[[TaskState], list[str]]

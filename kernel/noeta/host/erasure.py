@@ -26,15 +26,12 @@ def _bare_item(data: Received) -> Received:
     return data if data.item == "timer" else replace(data, data=NULL)
 
 
-STONES: Mapping[str, Callable[[Any], Any]] = {
+LEFT: Mapping[str, Callable[[Any], Any]] = {
     "received": _bare_item,
     "continue": lambda data: data,
     "compacted": lambda data: replace(data, lead=[], summary=[], after=[]),
 }
-"""For core kinds whose tombstones still change the state: what of their data stays.
-
-Of other kinds nothing does.
-"""
+"""What stays of the data of each kind of `STONES`. Of other kinds nothing does."""
 
 
 def tombstone(envelope: Envelope) -> tuple[Line, tuple[str, ...]]:
@@ -48,13 +45,13 @@ def tombstone(envelope: Envelope) -> tuple[Line, tuple[str, ...]]:
         return line_of(envelope, bool(envelope.message)), ()
     messages = [decode_message(bytes(envelope.message))] if envelope.message else []
     data = NULL
-    if core and envelope.kind in STONES:
+    if core and envelope.kind in LEFT:
         try:
             was = DECODERS[envelope.kind].decode(envelope.data)
             if envelope.kind == "compacted":
                 whole = compacted(was)
                 messages += [*whole.lead, *whole.summary, *whole.after]
-            data = Raw(msgspec.json.encode(STONES[envelope.kind](was)))
+            data = Raw(msgspec.json.encode(LEFT[envelope.kind](was)))
         except (ValueError, RecursionError):
             pass
     blobs = [envelope.blob] if envelope.blob else []

@@ -1,0 +1,70 @@
+"""What a task offers its model at one step: the plugins' tools, the agent's lists, plugins' changes."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Sequence
+
+from msgspec import Struct
+
+from noeta.core.hooks import Desk, Hooks
+from noeta.core.parts import ToolEntry
+from noeta.core.tool import Tool, tool_flags
+
+log = logging.getLogger("noeta")
+_said: set[str] = set()
+
+
+class Offer(Struct, frozen=True):
+    """The tools of a step by name, each with its plugin; those left out, and what a call to one is told; and
+    the request's entries that are no tool.
+    """
+
+    tools: dict[str, tuple[str, Tool]]
+    withheld: dict[str, str]
+    entries: list[tuple[str, ToolEntry]]
+
+
+def offer(hooks: Hooks, desk: Desk, allowed: Collection[str] | None, denied: Collection[str]) -> Offer:
+    """Ask the plugins what they offer. `allowed` (None: everything) and `denied` are the agent's lists.
+
+    The first plugin that offers a name wins. A plugin's changes with a tool that the lists refuse are
+    dropped. Either is logged once a process.
+    """
+
+    def listed(tool: Tool) -> bool:
+        refused = tool.name in denied or (allowed is not None and tool.name not in allowed)
+        return not refused or tool_flags(tool).past_agent_lists
+
+    found: dict[str, tuple[str, Tool]] = {}
+    for by, tools in hooks.tools(desk):
+        _add(found, by, [tool for tool in tools if listed(tool)])
+    withheld: dict[str, str] = {}
+    entries: list[tuple[str, ToolEntry]] = []
+    added: list[tuple[str, Sequence[Tool]]] = []
+    for by, changes in hooks.tool_changes(desk, [tool for _, tool in found.values()]):
+        if refused := [tool.name for tool in changes.add if not listed(tool)]:
+            _say(
+                f"plugin {by!r} adds {refused[0]!r}, which the agent's lists refuse: its changes are dropped"
+            )
+            continue
+        added.append((by, changes.add))
+        withheld |= {name: why for name, why in changes.withhold.items() if name not in withheld}
+        entries += [(by, entry) for entry in changes.entries]
+    for by, tools in added:
+        _add(found, by, tools)
+    return Offer(found, withheld, entries)
+
+
+def _add(found: dict[str, tuple[str, Tool]], by: str, tools: Sequence[Tool]) -> None:
+    for tool in tools:
+        first, _ = found.setdefault(tool.name, (by, tool))
+        if found[tool.name][1] is not tool:
+            way_out = "Rename one, leave one out, or change the order of the agent's plugins"
+            _say(f"plugins {first!r} and {by!r} both offer {tool.name!r}: the first is used. {way_out}.")
+
+
+def _say(text: str) -> None:
+    if text not in _said:
+        _said.add(text)
+        log.warning(text)

@@ -1,0 +1,223 @@
+"""Putting an agent together: every mistake of a plugin that can be seen before it runs is found here.
+
+One `Registry` a host. pluggy checks each class once against `Extension`, knows which hooks it overrides, in
+which tier, and which names are blocked. What pluggy lets pass, such as a misspelt hook, is refused besides.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from graphlib import CycleError, TopologicalSorter
+from types import FunctionType
+from typing import Any
+
+import pluggy
+
+from noeta.core.errors import ComposeError, NotStorable
+from noeta.core.extension import Extension
+from noeta.core.hooks import HOOKS, Hook, Hooks, Impl
+from noeta.core.records import CORE
+from noeta.core.text import checked_key, meant
+
+
+class Registry(pluggy.PluginManager):
+    """Knows the class of every plugin. `set_blocked(name)` keeps a plugin out of every agent."""
+
+    def __init__(self) -> None:
+        super().__init__("noeta")
+        self._impls: dict[type[Extension], dict[str, pluggy.HookImpl]] = {}
+        self.add_hookspecs(Extension)
+
+    def parse_hookspec_opts(self, module_or_class: Any, name: str) -> pluggy.HookspecOpts | None:
+        """The methods of `Extension` that are hooks."""
+        options = pluggy.HookspecOpts(
+            firstresult=False, historic=False, warn_on_impl=None, warn_on_impl_args=None
+        )
+        return options if name in HOOKS else None
+
+    def parse_hookimpl_opts(self, plugin: object, name: str) -> pluggy.HookimplOpts | None:
+        """The hooks that the plugin's class overrides. Only the class is looked at, so nothing runs."""
+        if not _overrides(type(plugin), name):
+            return None
+        plain = pluggy.HookimplOpts(
+            wrapper=False, hookwrapper=False, optionalhook=False, tryfirst=False, trylast=False, specname=None
+        )
+        return getattr(getattr(type(plugin), name), "noeta_impl", plain)
+
+    def compose(self, extensions: Sequence[Extension]) -> Hooks:
+        """The hooks of an agent with these plugins, in its order. Blocked ones are left out.
+
+        Raises `ComposeError`.
+        """
+        ordered = in_order([extension for extension in extensions if not self._blocked(extension)])
+        impls: dict[str, list[tuple[int, Impl]]] = {hook: [] for hook in HOOKS}
+        for extension in ordered:
+            for name, impl in self._checked(extension).items():
+                tier = impl.trylast - impl.tryfirst
+                impls[name].append((tier, _compiled(extension, HOOKS[name])))
+        sorted_ = {name: sorted(found, key=lambda pair: pair[0]) for name, found in impls.items()}
+        return Hooks(ordered, {name: tuple(impl for _, impl in found) for name, found in sorted_.items()})
+
+    def _blocked(self, extension: Extension) -> bool:
+        return self.is_blocked(getattr(extension, "name", ""))
+
+    def _checked(self, extension: Extension) -> dict[str, pluggy.HookImpl]:
+        """The implementations of the extension's class, checked the first time the class is seen."""
+        check_instance(extension)
+        cls = type(extension)
+        if cls not in self._impls:
+            check_class(cls, extension.name)
+            try:
+                self.register(extension, f"{cls.__module__}.{cls.__qualname__}#{len(self._impls)}")
+            except pluggy.PluginValidationError as error:
+                why = str(error).strip().rpartition("\n")[2]
+                raise ComposeError(extension.name, cls.__qualname__, why, "See Extension") from None
+            callers = self.get_hookcallers(extension) or []
+            self._impls[cls] = {
+                caller.name: next(i for i in caller.get_hookimpls() if i.plugin is extension)
+                for caller in callers
+            }
+        return self._impls[cls]
+
+
+def in_order(extensions: Sequence[Extension]) -> list[Extension]:
+    """The plugins in their order, but for what `before` and `after` ask. Absent names are ignored.
+
+    Raises `ComposeError` for two plugins of one name and for a contradiction.
+    """
+    by_name: dict[str, Extension] = {}
+    for extension in extensions:
+        check_instance(extension)
+        other = by_name.setdefault(extension.name, extension)
+        if other is not extension or list(extensions).count(extension) > 1:
+            why = f"{_place(type(other))} and {_place(type(extension))} have the same name"
+            raise ComposeError(extension.name, "the agent's list", why, "Rename or drop one of them")
+    sorter: TopologicalSorter[str] = TopologicalSorter(dict.fromkeys(by_name, ()))
+    for name, extension in by_name.items():
+        for first, second in [
+            *((name, other) for other in extension.before),
+            *((other, name) for other in extension.after),
+        ]:
+            if {first, second} <= by_name.keys():
+                sorter.add(second, first)
+    try:
+        sorter.prepare()
+    except CycleError as error:
+        names = error.args[1]
+        why = "each has to stand before the next: " + " > ".join(map(repr, names))
+        raise ComposeError(names[0], "before and after", why, "Drop one of these relations") from None
+    # Of those that may come next, always the one that is first in the agent's list.
+    place = {name: i for i, name in enumerate(by_name)}
+    ready, ordered = list(sorter.get_ready()), []
+    while ready:
+        ready.sort(key=place.__getitem__)
+        ordered.append(ready.pop(0))
+        sorter.done(ordered[-1])
+        ready += sorter.get_ready()
+    return [by_name[name] for name in ordered]
+
+
+def check_instance(extension: object) -> None:
+    """Raise `ComposeError` unless this is an extension with a good name, compared by identity."""
+    cls = type(extension)
+    if not isinstance(extension, Extension):
+        shown = extension.__name__ if isinstance(extension, type) else repr(extension)
+        why = "it is not an instance of a subclass of Extension"
+        raise ComposeError(shown, "the agent's list", why, f"Write {shown}() for a class")
+    name = getattr(extension, "name", None)
+    if not isinstance(name, str) or not name:
+        raise ComposeError(cls.__name__, _place(cls), "it has no name", 'Add name = "..." to the class')
+    try:
+        checked_key(name, "it")
+    except NotStorable as error:
+        raise ComposeError(name, _place(cls), str(error).rstrip("."), "Choose another name") from None
+    if "." in name or name == CORE:
+        why = "the name 'core' is the kernel's" if name == CORE else "its name has a dot"
+        raise ComposeError(name, _place(cls), why, "Choose another name")
+    if cls.__eq__ is not object.__eq__:
+        why = "it compares by value, so two plugins may be taken for one"
+        raise ComposeError(name, _place(cls), why, "For a dataclass write @dataclass(eq=False)")
+    if own := sorted(HOOKS.keys() & getattr(extension, "__dict__", {}).keys()):
+        why = "a hook on an instance is never called"
+        raise ComposeError(name, own[0], why, "Define it as a method of the class")
+
+
+def check_class(cls: type[Extension], name: str) -> None:
+    """Raise `ComposeError` for the first hook or declaration of the class that can not work."""
+    for hook in HOOKS.values():
+        if why := _unfit(inspect.getattr_static(cls, hook.name), hook):
+            form = f"{'async ' * _is_async(hook)}def {hook.name}(self, {', '.join(_arguments(hook))})"
+            raise ComposeError(name, f"hook {hook.name}", why, f"Write {form}")
+    for found in dir(cls):
+        if found.startswith("_") or hasattr(Extension, found) or not callable(getattr(cls, found)):
+            continue
+        if (hint := meant(found, HOOKS, 0.85)) and not any(_overrides(cls, h) for h in HOOKS if h in hint):
+            why = f"there is no such hook{hint}"
+            raise ComposeError(name, f"method {found}", why, "Rename it, with a leading _ if it is no hook")
+    for attribute in ("add_to", "folds", "before", "after"):
+        value = getattr(cls, attribute)
+        if not isinstance(value, tuple) or not all(isinstance(entry, str) for entry in value):
+            raise ComposeError(name, attribute, f"{value!r} is no tuple of names", 'Write ("one", "two")')
+    for found, policy in cls.on_error.items():
+        if found not in HOOKS:
+            why = f"there is no hook {found!r}{meant(found, HOOKS)}"
+            raise ComposeError(name, "on_error", why, "Name a hook")
+        if policy not in (choices := HOOKS[found].choices):
+            why = f"{found} cannot be {policy!r}"
+            way_out = f"Choose {' or '.join(choices)}" if choices else "Leave it out"
+            raise ComposeError(name, "on_error", why, way_out)
+
+
+def _overrides(cls: type[Any], name: str) -> bool:
+    mine = inspect.getattr_static(cls, name, None)
+    return name in HOOKS and mine is not inspect.getattr_static(Extension, name)
+
+
+def _unfit(function: object, hook: Hook) -> str:
+    """Why `function` cannot implement the hook, else the empty text."""
+    if not isinstance(function, FunctionType):
+        return f"it is a {type(function).__name__}, not a plain method"
+    options = getattr(function, "noeta_impl", {})
+    if options.get("wrapper") or options.get("hookwrapper") or options.get("specname"):
+        return "hooks cannot wrap others or have another name"
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        return "it yields; a hook returns"
+    if inspect.iscoroutinefunction(function) and not _is_async(hook):
+        return "it is async, and the kernel does not wait for this hook"
+    parameters = list(inspect.signature(function).parameters.values())
+    if not parameters or parameters[0].kind is not inspect.Parameter.POSITIONAL_OR_KEYWORD:
+        return "it does not take self"
+    for parameter in parameters[1:]:
+        if parameter.kind is not parameter.POSITIONAL_OR_KEYWORD:
+            return f"{parameter} is not an ordinary argument"
+        if parameter.name not in _arguments(hook):
+            return f"it has no argument {parameter.name!r}{meant(parameter.name, _arguments(hook))}"
+    return ""
+
+
+def _compiled(extension: Extension, hook: Hook) -> Impl:
+    """The implementation with a call that takes every argument of the hook, though the method takes fewer."""
+    method: Callable[..., Any] = getattr(extension, hook.name)
+    arguments, taken = _arguments(hook), list(inspect.signature(method).parameters)
+    call = method
+    if taken != arguments:
+        places = [arguments.index(name) for name in taken]
+
+        def call(*given: Any) -> Any:
+            return method(*[given[place] for place in places])
+
+    on_error = extension.on_error.get(hook.name, hook.on_error)
+    return Impl(extension.name, hook, call, on_error, arguments[0] == "view")
+
+
+def _arguments(hook: Hook) -> list[str]:
+    return list(inspect.signature(hook.spec).parameters)[1:]
+
+
+def _is_async(hook: Hook) -> bool:
+    return inspect.iscoroutinefunction(hook.spec)
+
+
+def _place(cls: type) -> str:
+    return f"{cls.__module__}.{cls.__qualname__}"

@@ -1,0 +1,68 @@
+"""Reading logs: what a task continues and what it adds, and its records as they come."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Collection, Iterator, Sequence
+
+from noeta.core.codec import Line
+from noeta.core.log import Store, TaskRow
+
+
+async def tail(store: Store, task: str, after: int = 0) -> AsyncGenerator[Line, None]:
+    """The task's own lines behind `after`, then each new one as it becomes durable, until the task has ended.
+
+    Who stops early closes it (`contextlib.aclosing`).
+    """
+    async with store.watch(task) as watch:
+        while True:
+            ended = (await store.task(task)).status == "ended"
+            lines = await store.read(task, after, limit=1000)
+            for line in lines:
+                yield line
+            if lines:
+                after = lines[-1].seq
+            elif ended:
+                return
+            else:
+                await watch.wait(5.0)
+
+
+async def history(
+    store: Store,
+    task: str,
+    after: int = 0,
+    *,
+    through: int | None = None,
+    only: Collection[str] | None = None,
+    messages: bool = False,
+    page: int = 1_000,
+) -> AsyncGenerator[list[Line], None]:
+    """The lines of a task and of the tasks it continues, in pages, in the order of their one number line.
+
+    Who stops early closes it (`contextlib.aclosing`).
+    """
+    chain = [await store.task(task)]
+    while chain[-1].base and after < chain[-1].through:
+        chain.append(await store.task(chain[-1].base))
+    for name, begin, end in spans(chain, after, through):
+        after = begin
+        while end is None or after < end:
+            lines = await store.read(name, after, through=end, limit=page, only=only, messages=messages)
+            if lines:
+                yield lines
+                after = lines[-1].seq
+            if len(lines) < page:
+                break
+
+
+def spans(chain: Sequence[TaskRow], after: int, through: int | None) -> Iterator[tuple[str, int, int | None]]:
+    """What to read of each task, oldest first: its name, the seq to read behind and the last one (None: its
+    end).
+
+    `chain` is a task, the task it continues, and so on, as far back as `after` asks for.
+    """
+    for place in range(len(chain) - 1, -1, -1):
+        row, end = chain[place], through
+        if place and (end is None or chain[place - 1].through < end):
+            end = chain[place - 1].through
+        yield row.task, max(after, row.through), end
