@@ -18,9 +18,10 @@ from msgspec import Struct
 from noeta.core.codec import DECODERS, UNREADABLE, CompactedParts, Envelope, Line, decode, with_body
 from noeta.core.conversation import Conversation, Item, Run
 from noeta.core.fold import Folder, Reducer
-from noeta.core.log import SnapshotPart, Store, history
+from noeta.core.log import SnapshotPart, Store
 from noeta.core.records import CORE, ERASED_KIND
 from noeta.core.state import Core, TaskState
+from noeta.toolkit.history import history
 
 CORE_FINGERPRINT = "1"
 """Changes with every change of what the kernel's part holds or means."""
