@@ -251,8 +251,8 @@ class Hooks:
     def _collect(self, hook: str, desk: Desk, *args: Any) -> list[tuple[str, Any]]:
         answers = []
         for impl in self.impls[hook]:
-            with _staged(impl, desk) as outcome:
-                outcome.append(_checked(impl, impl.call(*_arguments(impl, desk, args))))
+            with _staged(impl, desk, args) as (given, outcome):
+                outcome.append(_checked(impl, impl.call(*given)))
             if outcome[0] is not None:
                 answers.append((impl.plugin, outcome[0]))
         return answers
@@ -298,8 +298,8 @@ async def _round(
                 while left and not scope.cancel_called:
                     impl = left.pop()
                     scope.deadline = anyio.current_time() + (impl.hook.seconds or 0)
-                    with _staged(impl, desk) as outcome:
-                        outcome.append(await _answer(impl, desk, args()))
+                    with _staged(impl, desk, args()) as (given, outcome):
+                        outcome.append(await _answer(impl, desk, given))
                     if take(impl.plugin, outcome[0]):
                         return
             finally:
@@ -310,28 +310,26 @@ async def _round(
                 return
 
 
-async def _answer(impl: Impl, desk: Desk, args: tuple[Any, ...]) -> Any:
+async def _answer(impl: Impl, desk: Desk, given: tuple[Any, ...]) -> Any:
     if impl.hook.gives is GATES and (why := desk.broken(impl.plugin)):
         raise RuntimeError(f"its state is broken: {why}")
-    value = impl.call(*_arguments(impl, desk, args))
+    value = impl.call(*given)
     return _checked(impl, await value if inspect.isawaitable(value) else value)
 
 
-def _arguments(impl: Impl, desk: Desk, args: tuple[Any, ...]) -> tuple[Any, ...]:
-    return (desk.view(impl.plugin, impl.hook.name), *args) if impl.viewed else args
-
-
 @contextmanager
-def _staged(impl: Impl, desk: Desk) -> Iterator[list[Any]]:
+def _staged(impl: Impl, desk: Desk, args: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], list[Any]]]:
     """Keep what the hook staged when it returned or gave a signal, and drop it otherwise.
 
-    The list gets the outcome: the answer, or what stands for it when the hook fails.
+    Gives the arguments to call with, and a list for the outcome: the answer, or what stands for it when the
+    hook fails.
     """
-    outcome: list[Any] = []
     plugin, hook = impl.plugin, impl.hook
     drop, settle = (desk.drop, desk.settle) if impl.viewed else (_nothing, _nothing)
+    outcome: list[Any] = []
+    given = (desk.view(plugin, hook.name), *args) if impl.viewed else args
     try:
-        yield outcome
+        yield given, outcome
     except hook.signals as signal:
         signal.plugin = plugin
         settle(plugin, hook.name)
@@ -355,12 +353,12 @@ def _checked(impl: Impl, value: Any) -> Any:
     values = [value]
     if hook.many:
         if not isinstance(value, Sequence) or isinstance(value, str):
-            raise TypeError(f"it gave a {type(value).__name__}, not a list")
+            raise TypeError(f"its answer is of type {type(value).__name__}, not a list")
         values = list(value)
     for given in values if hook.gives else ():
         if not isinstance(given, hook.gives):
             names = " or ".join("None" if type_ is NONE else type_.__name__ for type_ in hook.gives)
-            raise TypeError(f"it gave a {type(given).__name__}, not {names}")
+            raise TypeError(f"its answer is of type {type(given).__name__}, not {names}")
     return value
 
 

@@ -6,17 +6,19 @@ folds them; when it raises they are dropped.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from hashlib import sha256
 from itertools import count
 from typing import Any, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from noeta.core.agent import Agent
 from noeta.core.codec import Encoded, encode, placed
-from noeta.core.entries import core_entry
+from noeta.core.conversation import Item
+from noeta.core.entries import Erased, core_entry
 from noeta.core.extension import Extension
 from noeta.core.fold import Folder, Reducer
 from noeta.core.gates import Deny
@@ -132,6 +134,8 @@ class TaskView(CoreNotices):
         """
         self._check_open("record")
         data = core_entry(kind, data) if extension == CORE else data
+        if isinstance(data, Erased):
+            data = replace(data, along=[*data.along, *quoting(self.state.conversation, data.seqs)])
         self.pending.append(
             encode(0, 0.0, extension, kind, data, message=message, by=self.plugin, hook=self.hook)
         )
@@ -274,6 +278,22 @@ class Views:
 def child_id(parent: str, key: str) -> str:
     """The id of the child that `parent` spawned under `key`: the same whoever asks and however often."""
     return sha256(f"{parent}\0{key}".encode()).hexdigest()[:20]
+
+
+def quoting(items: Iterable[Item], seqs: Collection[int]) -> list[int]:
+    """The seqs of the items that came in for the messages at `seqs`: those about one of them, and what was
+    recalled for one before the next reply.
+    """
+    found, recalled = [], False
+    for item in sorted(items, key=lambda item: item.seq):
+        message = item.message
+        if item.seq in seqs:
+            recalled = True
+        elif message.role == "assistant":
+            recalled = False
+        elif message.about in seqs or (recalled and message.origin == "memory"):
+            found.append(item.seq)
+    return found
 
 
 def split(state: TaskState, event: Compacted) -> str:

@@ -1,0 +1,152 @@
+"""Putting an agent together: order, tiers, blocking, and each class checked once."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from noeta.core.errors import ComposeError
+from noeta.core.extension import Extension, ToolSet
+from noeta.core.hooks import Hooks
+from noeta.core.view import TaskView
+from noeta.host import registry
+from noeta.host.registry import Registry, in_order
+from noeta.toolkit.hooks import hookimpl
+
+
+def plugin(name: str, before: tuple[str, ...] = (), after: tuple[str, ...] = ()) -> Extension:
+    cls = type("Plugin", (Extension,), {"name": name, "before": before, "after": after})
+    return cls()  # type: ignore[no-any-return]
+
+
+def names(extensions: list[Extension] | tuple[Extension, ...]) -> str:
+    return " ".join(extension.name for extension in extensions)
+
+
+def order(hooks: Hooks, hook: str) -> str:
+    return " ".join(impl.plugin for impl in hooks.impls[hook])
+
+
+class Starts(Extension):
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    async def on_start(self, view: TaskView) -> None: ...
+
+
+class First(Starts):
+    @hookimpl(tryfirst=True)
+    async def on_start(self, view: TaskView) -> None: ...
+
+
+class Last(Starts):
+    @hookimpl(trylast=True)
+    async def on_start(self, view: TaskView) -> None: ...
+
+
+def test_hooks_are_asked_in_the_agents_order() -> None:
+    assert order(Registry().compose([Starts("c"), Starts("a"), Starts("b")]), "on_start") == "c a b"
+
+
+def test_tiers_come_before_the_agents_order_and_inside_a_tier_that_order_counts() -> None:
+    composed = Registry().compose(
+        [Starts("a"), First("b"), Last("c"), Starts("d"), First("e"), Last("f")],
+    )
+    assert order(composed, "on_start") == "b e a d c f"
+    assert names(composed.extensions) == "a b c d e f"
+
+
+def test_only_hooks_that_a_class_overrides_are_asked() -> None:
+    composed = Registry().compose([Starts("a"), ToolSet([])])
+    assert {hook: len(found) for hook, found in composed.impls.items() if found} == {
+        "on_start": 1,
+        "tools": 1,
+    }
+
+
+def test_a_hook_inherited_from_another_plugins_class_is_asked() -> None:
+    assert order(Registry().compose([type("Sub", (Starts,), {})("sub")]), "on_start") == "sub"
+
+
+def test_before_and_after_reorder_the_list_itself() -> None:
+    extensions = [plugin("a", after=("c",)), plugin("b"), plugin("c"), plugin("d", before=("b",))]
+    assert names(in_order(extensions)) == "c a d b"
+
+
+def test_relations_to_absent_plugins_are_ignored() -> None:
+    assert names(in_order([plugin("a", after=("x",)), plugin("b", before=("y",))])) == "a b"
+
+
+def test_a_contradiction_names_the_plugins_in_a_row() -> None:
+    extensions = [plugin("a", before=("b",)), plugin("b", before=("c",)), plugin("c", before=("a",))]
+    with pytest.raises(ComposeError, match=r"each has to stand before the next: .* Drop one"):
+        in_order(extensions)
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=8))
+def test_an_order_keeps_every_relation_or_there_is_none(pairs: list[tuple[int, int]]) -> None:
+    wanted: dict[int, set[str]] = {}
+    for first, second in pairs:
+        wanted.setdefault(first, set()).add(str(second))
+    extensions = [plugin(str(i), before=tuple(wanted.get(i, ()))) for i in range(6)]
+    try:
+        found = [extension.name for extension in in_order(extensions)]
+    except ComposeError:
+        assert has_cycle(wanted)
+        return
+    assert sorted(found) == sorted(str(i) for i in range(6))
+    assert all(found.index(str(first)) < found.index(str(second)) for first, second in pairs)
+
+
+def has_cycle(wanted: dict[int, set[str]]) -> bool:
+    reach = {i: {int(name) for name in wanted.get(i, ())} for i in range(6)}
+    for _ in range(6):
+        reach = {i: far | {k for j in far for k in reach[j]} for i, far in reach.items()}
+    return any(i in reach[i] for i in reach)
+
+
+def test_a_blocked_plugin_is_left_out_of_every_agent() -> None:
+    known = Registry()
+    known.set_blocked("b")
+    assert names(known.compose([Starts("a"), Starts("b")]).extensions) == "a"
+
+
+def test_each_class_is_checked_once_for_all_agents(monkeypatch: pytest.MonkeyPatch) -> None:
+    checked: list[str] = []
+    check_class = registry.check_class
+
+    def counted(cls: type[Extension], name: str) -> None:
+        checked.append(cls.__name__)
+        check_class(cls, name)
+
+    monkeypatch.setattr(registry, "check_class", counted)
+    known = Registry()
+    known.compose([Starts("a"), Starts("b"), First("c")])
+    known.compose([Starts("d"), First("e")])
+    assert checked == ["Starts", "First"]
+
+
+def test_one_instance_may_serve_several_agents() -> None:
+    known, shared = Registry(), Starts("a")
+    first, second = known.compose([shared]), known.compose([Starts("b"), shared])
+    assert (order(first, "on_start"), order(second, "on_start")) == ("a", "b a")
+
+
+def test_classes_of_one_name_are_told_apart() -> None:
+    def make() -> Extension:
+        class Local(Starts): ...
+
+        return Local("x")
+
+    known = Registry()
+    assert [order(known.compose([make()]), "on_start") for _ in range(3)] == ["x", "x", "x"]
+
+
+def test_a_refused_plugin_leaves_the_registry_as_it_was() -> None:
+    known = Registry()
+    bad = type("Bad", (Extension,), {"name": "bad", "on_start": staticmethod(lambda view: None)})()
+    for _ in range(2):
+        with pytest.raises(ComposeError, match="not a plain method"):
+            known.compose([Starts("a"), bad])
+    assert order(known.compose([Starts("a")]), "on_start") == "a"
