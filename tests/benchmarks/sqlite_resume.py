@@ -37,7 +37,7 @@ async def _write(store: SqliteStore, lines: list[Line], parts: object, task: str
 def _bare(path: Path) -> None:
     """Read and decode every record without the store."""
     db = sqlite3.connect(path)
-    rows = db.execute("SELECT seq, line FROM record WHERE task = 1 ORDER BY seq")
+    rows = db.execute("SELECT seq, line FROM record WHERE id >> 32 = 1 ORDER BY id")
     decoding.full(Line(seq, line) for seq, line in rows)
     db.close()
 

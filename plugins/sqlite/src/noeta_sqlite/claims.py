@@ -8,6 +8,7 @@ from typing import Any
 from noeta.toolkit.store import Claim, Conflict, Fenced, Line, timer_post
 from noeta_sqlite.database import Database
 from noeta_sqlite.leases import extend, give_up, ran_out
+from noeta_sqlite.schema import LAST_SEQ, place
 from noeta_sqlite.tasks import accept, change, check_claim, row_of, touch
 
 
@@ -112,12 +113,9 @@ def purge(db: Database, claim: Claim, stones: Sequence[Line], blobs: Collection[
     row = row_of(db, claim.task)
     check_claim(row, claim)
     for stone in stones:
-        if not db.one("SELECT 1 FROM record WHERE task = ? AND seq = ?", row.id, stone.seq):
+        sql = "UPDATE record SET line = ?, message = ? WHERE id = ?"
+        if not db.run(sql, stone.data, stone.message, place(row.id, stone.seq)).rowcount:
             raise Conflict(f"the log of {claim.task!r} has no seq {stone.seq} of its own", reason="seq")
-    db.each(
-        "UPDATE record SET line = ?, message = ? WHERE task = ? AND seq = ?",
-        [(stone.data, int(stone.message), row.id, stone.seq) for stone in stones],
-    )
     db.run("DELETE FROM part WHERE task = ?", row.id)
     db.run("INSERT INTO leftover DEFAULT VALUES")
     db.erased = True
@@ -148,7 +146,8 @@ def sweep(db: Database, ended_before: float, limit: int) -> list[str]:
     for (root,) in db.all(SWEPT, ended_before, limit, db.boot, db.clock.monotonic()):
         for id, task, worker in db.all("SELECT id, task, worker FROM task WHERE root = ?", root):
             blobs = [name for (name,) in db.all("SELECT sha256 FROM hold WHERE task = ?", id)]
-            for table in ("record", "inbox", "timer", "part", "hold"):
+            db.run("DELETE FROM record WHERE id BETWEEN ? AND ?", place(id, 0), place(id, LAST_SEQ))
+            for table in ("inbox", "timer", "part", "hold"):
                 db.run(f"DELETE FROM {table} WHERE task = ?", id)
             db.run("DELETE FROM task WHERE id = ?", id)
             _drop_blobs(db, blobs)

@@ -7,6 +7,7 @@ from typing import Any
 
 from noeta.toolkit.store import Corrupt, InboxItem, Line, SnapshotPart, Status, TaskRow, Timer
 from noeta_sqlite.database import Database
+from noeta_sqlite.schema import LAST_SEQ, place
 
 COLUMNS = (
     "task, root, parent, key, agent, queue, status, reason, last_seq, base, through, created_at, updated_at,"
@@ -63,17 +64,15 @@ def read(
         name_id: f"{extension}.{kind}"
         for name_id, extension, kind in db.all("SELECT id, extension, kind FROM name")
     }
-    where, values = "task = ? AND seq > ?", [id, after]
-    if through is not None:
-        where += " AND seq <= ?"
-        values.append(through)
+    where = "id > ? AND id <= ?"
+    values = [place(id, after), place(id, LAST_SEQ if through is None else through)]
     if messages:
         where += " AND message"
     if only is not None:
         chosen = [i for i, name in names.items() if name in only or name.partition(".")[0] in only]
         where += f" AND name IN ({', '.join('?' * len(chosen))})"
         values += chosen
-    sql = f"SELECT seq, line, name, message FROM record WHERE {where} ORDER BY seq LIMIT ?"
+    sql = f"SELECT seq, line, name, message FROM record WHERE {where} ORDER BY id LIMIT ?"
     rows = db.all(sql, *values, -1 if limit is None else limit)
     try:
         return [Line(seq, line, names[name], message == 1) for seq, line, name, message in rows]

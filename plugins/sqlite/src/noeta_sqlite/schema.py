@@ -3,6 +3,10 @@
 Records, posts and blobs are BLOBs, never TEXT: they hold any bytes. Names that the store selects by are TEXT.
 A task's rows are keyed by a small integer, and the (extension, kind) of a record by another, so a record
 costs a few bytes more than its line.
+
+A record's key is one number, made of its task and its seq. SQLite keeps rows in the order of such a key and
+needs no index for it. When rows come in order it fills each page, and a row has a page to itself rather than
+a chain of them until it is as large as one.
 """
 
 from __future__ import annotations
@@ -59,13 +63,14 @@ CREATE TABLE name (
 ) STRICT;
 
 CREATE TABLE record (
-    task INTEGER NOT NULL,
-    seq INTEGER NOT NULL,
+    -- See `place`.
+    id INTEGER PRIMARY KEY,
+    task INTEGER AS (id >> 32),
+    seq INTEGER AS (id & 4294967295),
     name INTEGER NOT NULL,
     message INTEGER NOT NULL,
-    line BLOB NOT NULL,
-    PRIMARY KEY (task, seq)
-) STRICT, WITHOUT ROWID;
+    line BLOB NOT NULL
+) STRICT;
 
 CREATE TABLE inbox (
     task INTEGER NOT NULL,
@@ -134,9 +139,9 @@ CREATE VIEW records AS SELECT
     strftime('%Y-%m-%d %H:%M:%f', CASE WHEN json_valid(text) THEN json_extract(text, '$.at') END, 'unixepoch')
         AS utc,
     extension, kind, text
-FROM (SELECT task AS id, seq, name, CAST(line AS TEXT) AS text FROM record) AS record
-JOIN task USING (id) JOIN name ON name.id = record.name
-ORDER BY task.id, seq;
+FROM (SELECT id, task AS of, seq, name, CAST(line AS TEXT) AS text FROM record) AS record
+JOIN task ON task.id = of JOIN name ON name.id = record.name
+ORDER BY record.id;
 
 CREATE VIEW inboxes AS SELECT
     task.task AS task, n, inbox.key AS key, kind, body IS NULL AS consumed, CAST(body AS TEXT) AS text
@@ -152,6 +157,15 @@ STEPS: Sequence[str] = (TABLES,)
 
 VERSION = len(STEPS)
 """What `PRAGMA user_version` says: the newest format that this version reads and writes."""
+
+
+LAST_SEQ = 2**32 - 1
+"""The largest seq there can be."""
+
+
+def place(task: int, seq: int) -> int:
+    """The key of a record. A seq that no record can have comes as the one nearest to it."""
+    return task << 32 | min(max(seq, 0), LAST_SEQ)
 
 
 def upgrade(connection: sqlite3.Connection, steps: Sequence[str] = STEPS) -> None:

@@ -21,6 +21,7 @@ from noeta.toolkit.store import (
 )
 from noeta_sqlite.database import Database
 from noeta_sqlite.leases import give_up
+from noeta_sqlite.schema import place
 
 
 class Row(NamedTuple):
@@ -214,8 +215,8 @@ def _create(db: Database, new: NewTask) -> None:
 
 def _write_lines(db: Database, task: int, lines: Sequence[Line]) -> None:
     db.each(
-        "INSERT INTO record (task, seq, name, message, line) VALUES (?, ?, ?, ?, ?)",
-        [(task, line.seq, db.name_id(line.name), int(line.message), line.data) for line in lines],
+        "INSERT INTO record (id, name, message, line) VALUES (?, ?, ?, ?)",
+        [(place(task, line.seq), db.name_id(line.name), line.message, line.data) for line in lines],
     )
 
 

@@ -21,10 +21,10 @@ SELECT task.task, posts, unread, last_seq - through, status,
     (SELECT count(*) FROM inbox WHERE inbox.task = task.id),
     (SELECT max(n) FROM inbox WHERE inbox.task = task.id),
     (SELECT count(*) FROM inbox WHERE inbox.task = task.id AND body IS NOT NULL),
-    (SELECT count(*) FROM record WHERE record.task = task.id),
-    (SELECT min(seq) - through FROM record WHERE record.task = task.id),
-    (SELECT max(seq) - through FROM record WHERE record.task = task.id)
-FROM task
+    (SELECT count(*) FROM record WHERE record.id BETWEEN first AND last),
+    (SELECT min(seq) - through FROM record WHERE record.id BETWEEN first AND last),
+    (SELECT max(seq) - through FROM record WHERE record.id BETWEEN first AND last)
+FROM (SELECT *, id << 32 AS first, (id << 32) + 4294967295 AS last FROM task) AS task
 """
 NOBODY = """
 SELECT 'task ' || task || ' waits, and has unread mail' FROM task WHERE status = 'waiting' AND unread > 0
@@ -61,7 +61,7 @@ UNION ALL
 SELECT 'blob ' || sha256 || ' is held and not there' FROM hold WHERE sha256 NOT IN (SELECT sha256 FROM blob)
 """
 LINES = """
-SELECT task.task, fence, line FROM record JOIN task ON task.id = record.task ORDER BY record.task, seq
+SELECT task.task, fence, line FROM record JOIN task ON task.id = record.task ORDER BY record.id
 """
 
 
@@ -105,7 +105,9 @@ class _Task:
 
     def __init__(self, db: sqlite3.Connection, row: sqlite3.Row) -> None:
         self.row, self.name, id = row, str(row["task"]), row["id"]
-        self.lines: dict[int, bytes] = dict(db.execute("SELECT seq, line FROM record WHERE task = ?", (id,)))
+        self.lines: dict[int, bytes] = dict(
+            db.execute("SELECT seq, line FROM record WHERE id >> 32 = ?", (id,))
+        )
         self.items = {
             key: (n, body)
             for n, key, body in db.execute("SELECT n, key, body FROM inbox WHERE task = ?", (id,))

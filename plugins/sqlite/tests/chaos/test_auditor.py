@@ -24,8 +24,8 @@ CHILDLESS = "DELETE FROM task WHERE parent != '';" + "".join(
     for table in ("record", "inbox", "timer", "part", "hold")
 )
 TWICE = (
-    "INSERT INTO record SELECT task, last_seq + 1, name, message, line FROM record JOIN"
-    " (SELECT id, last_seq FROM task) ON id = task AND seq = last_seq;"
+    "INSERT INTO record (id, name, message, line) SELECT record.id + 1, name, message, line FROM record JOIN"
+    " (SELECT id AS of, last_seq FROM task) ON of = task AND seq = last_seq;"
     " UPDATE task SET last_seq = last_seq + 1"
 )
 FENCE = (

@@ -98,8 +98,8 @@ MUTANTS = [
     Mutant(
         "reading goes past `through`",
         "reads.py",
-        '        where += " AND seq <= ?"\n',
-        '        where += " AND seq <= ? + 1000"\n',
+        '    where = "id > ? AND id <= ?"\n',
+        '    where = "id > ? AND id <= ? + 1000"\n',
         "read_gives_what_is_asked_for",
     ),
     Mutant(
