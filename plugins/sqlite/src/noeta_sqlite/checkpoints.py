@@ -6,6 +6,7 @@ moved rows about before. Only a rewrite of the whole file is sure to take them o
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import time
 from contextlib import suppress
@@ -13,8 +14,11 @@ from contextlib import suppress
 from noeta_sqlite.database import Database
 from noeta_sqlite.looking import beside
 
-LONG = 1_000 * 4096
-"""Bytes after which a log is moved into the file."""
+PAGES = 1_000
+"""Pages after which the log is moved into the file and begins anew. It keeps its length: to write over it
+takes half the time that it takes to make it longer."""
+LONG = 4 * PAGES * 4096
+"""Bytes at which a log is cut: readers kept it from beginning anew, or one commit was very large."""
 PATIENCE = 100
 """Milliseconds to wait for those who still read from the log. New readers do not add to them."""
 REWRITTEN = 64 * 2**20
@@ -32,21 +36,23 @@ class Checkpoints:
 
     def __init__(self, db: Database) -> None:
         self._db = db
-        self._log = beside(db.path, "-wal")
+        self._log = str(beside(db.path, "-wal"))
         self._next = LONG
         self._tried = 0.0
+        # A commit that reaches this many pages moves the log by itself, with the lock held as for the commit.
+        db.run(f"PRAGMA wal_autocheckpoint = {PAGES}")
         # The newest erasure that is out of the file once the log is empty.
         self._erasure: int | None = None
         # A process that died may have left it to us.
         db.erased = has_leftovers(db.connection)
 
     def after_commit(self) -> None:
-        """Empty the log if it is long, or may hold what was erased. Call it with the lock held.
+        """Empty the log if it is too long, or may hold what was erased. Call it with the lock held.
 
         Never raises: the commit is durable, and an error here must not say otherwise.
         """
         with suppress(sqlite3.Error, OSError):
-            size = self._log.stat().st_size
+            size = os.stat(self._log).st_size  # noqa: PTH116 -- see `Database.check_files`
             if self._db.erased or self._erasure is not None:
                 if time.monotonic() - self._tried >= RETRY:
                     self._tried = time.monotonic()

@@ -25,12 +25,12 @@ def beside(path: Path, ending: str) -> Path:
     return path.with_name(path.name + ending)
 
 
-def identities(path: Path) -> dict[Path, Identity]:
+def identities(path: Path) -> dict[str, Identity]:
     """Which files the database and its log are at this moment."""
     files = {}
     for file in (path, beside(path, "-wal"), beside(path, "-shm")):
         found = file.stat()
-        files[file] = (found.st_dev, found.st_ino)
+        files[str(file)] = (found.st_dev, found.st_ino)
     return files
 
 

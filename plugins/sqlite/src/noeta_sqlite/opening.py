@@ -80,8 +80,8 @@ def connect(path: Path, *, synchronous: str = "FULL", network: bool = False) -> 
 
 
 def _set_up(connection: sqlite3.Connection, path: Path, synchronous: str) -> None:
-    # Only a writer that holds the lock moves the log into the file. In many versions of SQLite a commit that
-    # races with such a move can be lost.
+    # Only a writer that holds the lock moves the log into the file, see `Checkpoints`. In many versions of
+    # SQLite a commit that races with such a move can be lost.
     connection.execute("PRAGMA wal_autocheckpoint = 0")
     (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
     if mode != "wal":

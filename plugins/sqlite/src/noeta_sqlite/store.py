@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import threading
 import time
 import weakref
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
@@ -37,11 +36,11 @@ from noeta.toolkit.store import (
 from noeta.toolkit.system import RandomIds
 from noeta_sqlite import claims, reads, tasks, upkeep
 from noeta_sqlite.clock import BootClock, boot_id
-from noeta_sqlite.database import Database, in_snapshot
+from noeta_sqlite.database import Database
 from noeta_sqlite.looking import identities, port_errors
 from noeta_sqlite.opening import connect, in_turn
 from noeta_sqlite.upkeep import Stats
-from noeta_sqlite.writer import Writer
+from noeta_sqlite.writer import Reader, Writer
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -73,7 +72,6 @@ class SqliteStore(Store):
         self.path: Path = Path(path).resolve()
         self._clock: Clock = clock or BootClock()
         self._pid = os.getpid()
-        self._reading = threading.Lock()
         self._watches = Watches(self._clock)
         self._seen = (0.0, 0)
         self._open = True
@@ -83,16 +81,16 @@ class SqliteStore(Store):
             with port_errors(self.path):
                 files = identities(self.path)
         except StoreError:
-            _shut(self.path, self._reading, connections)
+            _shut(self.path, connections)
             raise
-        db, self._reader = (
+        to_write, to_read = (
             Database(connection, self.path, files, self._clock, ids or RandomIds(), boot_id())
             for connection in connections
         )
-        at_end = partial(_shut, self.path, self._reading, connections)
-        self._writer = Writer(db, self.path, at_end)
+        self._reader = Reader(to_read)
+        self._writer = Writer(to_write, self.path, partial(_shut, self.path, connections))
         # A store that nobody closed is closed with the lock held too, at the latest when Python ends.
-        self._finish = weakref.finalize(self, _finish, self._writer, self._pid)
+        self._finish = weakref.finalize(self, _finish, self._reader, self._writer, self._pid)
 
     async def create(self, new: NewTask) -> None:
         await self._write(tasks.create, new)
@@ -197,8 +195,9 @@ class SqliteStore(Store):
         """A number that changes when another process has written; looked at no more often than `POLL`."""
         self._check()
         if time.monotonic() - self._seen[0] >= POLL:
-            # The writer's connection, since its own commits do not count there.
-            version = await self._writer.do(lambda db: int(db.one("PRAGMA data_version")[0]))
+            # By the writer's connection, since its own commits do not count there. Without a transaction,
+            # since who watches must not stand in the way of those who write.
+            version = await self._writer.do(lambda db: int(db.one("PRAGMA data_version")[0]), looks=True)
             self._seen = (time.monotonic(), version)
         return self._seen[1]
 
@@ -221,12 +220,7 @@ class SqliteStore(Store):
         self, work: Callable[Concatenate[Database, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         self._check()
-
-        def look() -> T:
-            with self._reading, in_snapshot(self._reader):
-                return work(self._reader, *args, **kwargs)
-
-        return await anyio.to_thread.run_sync(look)
+        return await self._reader.do(lambda db: work(db, *args, **kwargs))
 
     def _check(self) -> None:
         if not self._open:
@@ -259,9 +253,9 @@ class _Watch:
         return False
 
 
-def _shut(path: Path, reading: threading.Lock, connections: list[sqlite3.Connection]) -> None:
+def _shut(path: Path, connections: list[sqlite3.Connection]) -> None:
     """Close the connections. The last one moves the log into the file, so the lock is held."""
-    with reading, ExitStack() as held:
+    with ExitStack() as held:
         # When the folder is gone, so is all that a lock would protect.
         with suppress(OSError):
             held.enter_context(in_turn(path))
@@ -269,9 +263,11 @@ def _shut(path: Path, reading: threading.Lock, connections: list[sqlite3.Connect
             connection.close()
 
 
-def _finish(writer: Writer, pid: int) -> None:
+def _finish(reader: Reader, writer: Writer, pid: int) -> None:
     """Close, but never what another process opened: after a fork its connections are not ours."""
     if os.getpid() == pid:
+        # The writer closes the connections of both.
+        reader.close()
         writer.close()
 
 

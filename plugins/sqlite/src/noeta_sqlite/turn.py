@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import os
 import weakref
-from contextlib import suppress
 from pathlib import Path
 
 from noeta_sqlite.looking import beside
@@ -25,9 +24,11 @@ class Turn:
                 self._handle = os.open(self._lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             fcntl.flock(self._handle, fcntl.LOCK_EX)
             # Whoever deletes the lock file must not let two processes hold it at once.
-            with suppress(FileNotFoundError):
+            try:
                 if os.path.samestat(os.fstat(self._handle), os.stat(self._lock)):  # noqa: PTH116
                     return
+            except FileNotFoundError:
+                pass
             self.close()
 
     def __exit__(self, *_: object) -> None:

@@ -5,132 +5,57 @@ The flush of a commit costs far more than the statements before it, so callers t
 
 from __future__ import annotations
 
-import asyncio
-import queue
 import sqlite3
-import threading
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeVar
-
-import anyio
 
 from noeta_sqlite.checkpoints import Checkpoints
-from noeta_sqlite.database import Database
+from noeta_sqlite.database import Database, in_snapshot
 from noeta_sqlite.faults import translated
+from noeta_sqlite.jobs import Job, JobThread, tell
 from noeta_sqlite.turn import Turn
 
-T = TypeVar("T")
 MOST_AT_ONCE = 512
 
 
-class Job:
-    """One caller's work, and what came of it."""
+class Writer(JobThread):
+    """Runs work on the database in one thread, several callers a transaction.
 
-    def __init__(self, work: Callable[[Database], Any]) -> None:
-        self.work: Callable[[Database], Any] = work
-        self.result: Any = None
-        self.error: BaseException | None = None
-        self.begun: bool = False
-        self.withdrawn: bool = False
-        self._lock = threading.Lock()
-        self.done: anyio.Event = anyio.Event()
-        self.wake: Callable[..., object] = _waker()
-
-    def begin(self) -> bool:
-        """Whether the caller still wants the work. From now on it cannot be withdrawn."""
-        with self._lock:
-            self.begun = not self.withdrawn
-            return self.begun
-
-    def withdraw(self) -> bool:
-        """Take the work back unless it has begun."""
-        with self._lock:
-            self.withdrawn = not self.begun
-            return self.withdrawn
-
-
-def _tell(jobs: list[Job]) -> None:
-    """Wake the callers, those of one event loop together: waking a loop takes a call of the system."""
-    loops: dict[Callable[..., object], list[Job]] = {}
-    for job in jobs:
-        loops.setdefault(job.wake, []).append(job)
-    for wake, told in loops.items():
-        # A loop that has ended has nobody left to wake.
-        with suppress(RuntimeError):
-            wake(_done, told)
-
-
-def _done(jobs: list[Job]) -> None:
-    for job in jobs:
-        job.done.set()
-
-
-def _waker() -> Callable[..., object]:
-    """How another thread calls something on the running event loop."""
-    try:
-        return asyncio.get_running_loop().call_soon_threadsafe
-    except RuntimeError:
-        import trio
-
-        return trio.lowlevel.current_trio_token().run_sync_soon
-
-
-class Writer:
-    """Runs work on the database in one thread, several callers a transaction."""
+    What a caller is told is durable; an error undoes that caller's work alone. Work that only looks is done
+    without a transaction, so without the lock. `at_end` is called in the thread when it ends.
+    """
 
     def __init__(self, db: Database, path: Path, at_end: Callable[[], None]) -> None:
+        super().__init__(f"noeta writer of {path.name}", MOST_AT_ONCE)
         self._db = db
         self._path = path
         self._at_end = at_end
         self._checkpoints = Checkpoints(db)
         self._turn = Turn(path)
-        self._queue: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self.commits: int = 0
-        self._thread = threading.Thread(target=self._run, name=f"noeta writer of {path.name}", daemon=True)
-        self._thread.start()
+        self.start()
 
-    async def do(self, work: Callable[[Database], T]) -> T:
-        """What `work` returns, once it is durable. An error undoes this work alone.
-
-        A caller that is cancelled takes the work back. If it has begun, the caller waits for its end, so
-        that whoever looks next sees all of it or nothing.
-        """
-        job = Job(work)
-        self._queue.put(job)
-        try:
-            await job.done.wait()
-        except BaseException:
-            if not job.withdraw():
-                with anyio.CancelScope(shield=True):
-                    await job.done.wait()
-            raise
-        if job.error is not None:
-            raise job.error
-        result: T = job.result
-        return result
-
-    def close(self) -> None:
-        """Finish what waits, call `at_end` and end the thread. Blocks, unless the thread itself calls."""
-        self._queue.put(None)
-        if threading.current_thread() is not self._thread:
-            self._thread.join()
-
-    def _run(self) -> None:
-        job = self._queue.get()
-        while job is not None:
-            batch = [job]
-            while len(batch) < MOST_AT_ONCE and not self._queue.empty():
-                job = self._queue.get()
-                if job is None:
-                    self._queue.put(None)
-                    break
-                batch.append(job)
-            self._commit(batch)
-            job = self._queue.get()
+    def ended(self) -> None:
+        """Give up the lock's file, and call `at_end`."""
         self._turn.close()
         self._at_end()
+
+    def serve(self, jobs: list[Job]) -> None:
+        """Do the work of `jobs`, what changes something in one transaction."""
+        if looking := [job for job in jobs if job.looks]:
+            self._look(looking)
+            tell(looking)
+        if changing := [job for job in jobs if not job.looks]:
+            self._commit(changing)
+            tell(changing)
+
+    def _look(self, batch: list[Job]) -> None:
+        for job in batch:
+            try:
+                if job.begin():
+                    job.result = job.work(self._db)
+            except Exception as error:
+                job.error = self._told(error)
 
     def _commit(self, batch: list[Job]) -> None:
         try:
@@ -152,7 +77,6 @@ class Writer:
         except Exception as error:
             for job in batch:
                 job.error = self._told(error)
-        _tell(batch)
 
     def _try(self, job: Job, *, alone: bool) -> None:
         """Do one job, undoing it and no other when it fails."""
@@ -179,3 +103,23 @@ class Writer:
         told = translated(error, self._path)
         told.__cause__ = error
         return told
+
+
+class Reader(JobThread):
+    """Looks at the database in one thread, each caller at one moment of it."""
+
+    def __init__(self, db: Database) -> None:
+        super().__init__(f"noeta reader of {db.path.name}")
+        self._db = db
+        self.start()
+
+    def serve(self, jobs: list[Job]) -> None:
+        """Do the work of `jobs`, one after the other."""
+        for job in jobs:
+            try:
+                if job.begin():
+                    with in_snapshot(self._db):
+                        job.result = job.work(self._db)
+            except Exception as error:
+                job.error = error
+        tell(jobs)
