@@ -8,3 +8,11 @@ from noeta.testing.check_store import run_check as run_check
 from noeta.testing.check_store import run_store_machine as run_store_machine
 from noeta.testing.clock import FrozenClock as FrozenClock
 from noeta.testing.clock import SeededIds as SeededIds
+from noeta.testing.log_writer import LogWriter as LogWriter
+from noeta.testing.nowhere import Nowhere as Nowhere
+from noeta.testing.request_rules import request_fault as request_fault
+from noeta.testing.scripted_provider import ScriptedProvider as ScriptedProvider
+from noeta.testing.scripted_provider import ScriptError as ScriptError
+from noeta.testing.scripted_provider import call as call
+from noeta.testing.scripted_provider import reply as reply
+from noeta.testing.views import Rehearsal as Rehearsal
