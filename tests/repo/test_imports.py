@@ -39,6 +39,7 @@ HEAVY = [
     "httpx",
     "hypothesis",
     "importlib_metadata",
+    "jsonschema",
     "noeta.host",
     "noeta.sdk",
     "noeta.testing",

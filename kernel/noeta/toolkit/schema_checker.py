@@ -1,0 +1,159 @@
+"""The JSON Schema library as noeta uses it. `noeta.toolkit.schema` loads it at its first call."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import jsonschema  # type: ignore[import-untyped]
+from jsonschema.exceptions import best_match, by_relevance  # type: ignore[import-untyped]
+from jsonschema_specifications import REGISTRY  # type: ignore[import-untyped]
+from referencing.exceptions import Unresolvable
+from referencing.jsonschema import DRAFT202012, specification_with
+
+from noeta.core.errors import told
+from noeta.core.text import meant
+
+SHOWN_CHARS = 80
+"""A value longer than this is not quoted whole."""
+
+
+class Checker:
+    """A schema, looked through once. `fault` says why it cannot be used, None when it can."""
+
+    def __init__(self, schema: object) -> None:
+        self.fault: str | None = None
+        try:
+            self.fault = self._prepare(schema)
+        except RecursionError:
+            self.fault = "it is nested too deep"
+        except Exception as error:
+            self.fault = told(error)
+
+    def _prepare(self, schema: object) -> str | None:
+        if not isinstance(schema, dict):
+            return f"a schema is a dict, not a {type(schema).__name__}"
+        if not isinstance(schema.get("$schema", ""), str):
+            return "its $schema is no text"
+        cls = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
+        if errors := list(cls(cls.META_SCHEMA, registry=REGISTRY).iter_errors(schema)):
+            return sentence(errors)
+        draft = specification_with(cls.META_SCHEMA.get("$schema", ""), default=DRAFT202012)
+        root: Any = draft.create_resource(schema)
+        for resolver, part in _parts(REGISTRY.resolver_with_root(root), root):
+            if why := _dead_end(resolver, part):
+                return why
+        tolerant = jsonschema.validators.extend(cls, {"pattern": _pattern})
+        # Without a registry of our own the library would fetch what it does not know.
+        self._validator: Any = tolerant(schema, registry=REGISTRY)
+        return None
+
+    def check(self, value: object) -> str | None:
+        """What is wrong with `value`, None when it fits."""
+        try:
+            errors = list(self._validator.iter_errors(value))
+        except RecursionError:
+            return "the schema is wrong: it refers to itself without end, or the value is nested too deep"
+        except Exception as error:
+            return f"the schema is wrong: {told(error)}"
+        return sentence(errors) if errors else None
+
+
+def _parts(resolver: Any, resource: Any) -> Iterator[tuple[Any, Mapping[str, Any]]]:
+    """Every schema inside a schema, itself first, with what resolves its references."""
+    if isinstance(resource.contents, Mapping):
+        yield resolver, resource.contents
+    for inner in resource.subresources():
+        yield from _parts(resolver.in_subresource(inner), inner)
+
+
+def _dead_end(resolver: Any, part: Mapping[str, Any]) -> str | None:
+    try:
+        if isinstance(ref := part.get("$ref"), str):
+            resolver.lookup(ref)
+        for pattern in part.get("patternProperties", ()):
+            re.compile(pattern)
+    except Unresolvable:
+        return f"it refers to {ref!r}, which is not in it"
+    except re.error as error:
+        return f"the pattern {pattern!r} cannot be read: {error}"
+    return None
+
+
+def _pattern(validator: Any, pattern: str, value: object, schema: object) -> Iterator[Any]:
+    """The keyword ``pattern``, for patterns of every dialect: one that Python cannot read lets all pass."""
+    try:
+        fits = not isinstance(value, str) or re.search(pattern, value)
+    except re.error:
+        return
+    if not fits:
+        yield jsonschema.ValidationError(f"{value!r} does not match the pattern {pattern!r}")
+
+
+def sentence(errors: Iterable[Any]) -> str:
+    """The place and the mistake of the error that says most."""
+    # A misspelt name comes before the name that is missing because of it.
+    error = best_match(errors, key=by_relevance(strong={"additionalProperties"}))
+    place, value, allowed = _place(error.absolute_path), error.instance, error.validator_value
+    match error.validator:
+        case "additionalProperties" if allowed is False:
+            known = error.schema.get("properties", {})
+            patterns = error.schema.get("patternProperties", {})
+            extra = next(n for n in value if n not in known and not any(re.search(p, n) for p in patterns))
+            listed = f"; known are {', '.join(map(repr, known))}" if known else ""
+            return f"{place}{_step(extra)}: there is no such property{meant(extra, known)}{listed}"
+        case "required":
+            missing = next(name for name in allowed if name not in value)
+            return f"{place}{_step(missing)}: it is required and missing"
+        case "enum":
+            hint = (
+                meant(value, [name for name in allowed if isinstance(name, str)])
+                if isinstance(value, str)
+                else ""
+            )
+            return f"{place}: must be one of {', '.join(map(repr, allowed))}, not {_shown(value)}{hint}"
+        case "type" | "anyOf" | "oneOf" if types := _types(error):
+            return f"{place}: must be of type {' or '.join(types)}, not {_type(value)}"
+    said, whole = error.message, repr(value)
+    return f"{place}: {said.replace(whole, 'it', 1) if len(whole) > SHOWN_CHARS else said}"
+
+
+def _types(error: Any) -> list[str]:
+    """The types that were allowed at the error's place; empty when it is about more than a type."""
+    if error.validator == "type":
+        one_or_more = error.validator_value
+        return [one_or_more] if isinstance(one_or_more, str) else list(one_or_more)
+    found = [_types(inner) if not inner.relative_path else [] for inner in error.context]
+    return list(dict.fromkeys(name for names in found for name in names)) if all(found) else []
+
+
+def _type(value: object) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "boolean"
+        case int():
+            return "integer"
+        case float():
+            return "number"
+        case str():
+            return "string"
+        case list():
+            return "array"
+    return "object"
+
+
+def _place(path: Sequence[str | int]) -> str:
+    return "$" + "".join(map(_step, path))
+
+
+def _step(name: str | int) -> str:
+    plain = isinstance(name, str) and re.fullmatch(rf"[\w$-]{{1,{SHOWN_CHARS}}}", name)
+    return f".{name}" if plain else f"[{_shown(name)}]"
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= SHOWN_CHARS else f"{text[:SHOWN_CHARS]}..."
