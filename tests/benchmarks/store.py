@@ -96,20 +96,24 @@ class LogFile:
         through: int | None = None,
         limit: int | None = None,
         only: Collection[str] | None = None,
-        messages: bool = False,
     ) -> list[Line]:
         """As `Store.read`."""
         last = len(self._ends) - 1 if through is None else min(through, len(self._ends) - 1)
-        found: list[Line] = []
-        for seq in range(after + 1, last + 1) if only is None else ():
-            carries = self._messages[seq - 1] == 1
-            if carries or not messages:
-                self._lines.seek(self._ends[seq - 1])
-                data = self._lines.read(self._ends[seq] - self._ends[seq - 1])
-                found.append(Line(seq, data, "", carries))
-                if len(found) == limit:
-                    break
-        return found
+        if limit is not None:
+            last = min(last, after + limit)
+        seqs = range(after + 1, last + 1) if only is None else ()
+        return [Line(seq, self._line(seq), "", self._messages[seq - 1] == 1) for seq in seqs]
+
+    async def messages(
+        self, task: str, after: int = 0, *, through: int | None = None
+    ) -> list[tuple[int, bytes]]:
+        """As `Store.messages`."""
+        last = len(self._ends) - 1 if through is None else min(through, len(self._ends) - 1)
+        return [(seq, self._line(seq)) for seq in range(after + 1, last + 1) if self._messages[seq - 1]]
+
+    def _line(self, seq: int) -> bytes:
+        self._lines.seek(self._ends[seq - 1])
+        return self._lines.read(self._ends[seq] - self._ends[seq - 1])
 
     async def snapshot(self, task: str) -> list[SnapshotPart]:
         """As `Store.snapshot`."""

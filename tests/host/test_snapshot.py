@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from noeta.core.codec import Line, decode
+from noeta.core.codec import Envelope, Line, decode, encode
 from noeta.core.fold import Folder, Reducer, fold
 from noeta.core.items import Post
 from noeta.core.log import Append, NewTask, SnapshotPart
@@ -33,9 +33,12 @@ class CountingStore(InMemoryStore):
         self.reads: list[tuple[int, int | None, tuple[str, ...]]] = []
 
     async def read(self, task: str, after: int = 0, **options: Any) -> list[Line]:
-        what = ("messages",) if options.get("messages") else tuple(options.get("only") or ())
-        self.reads.append((after, options.get("through"), what))
+        self.reads.append((after, options.get("through"), tuple(options.get("only") or ())))
         return await super().read(task, after, **options)
+
+    async def messages(self, task: str, after: int = 0, **options: Any) -> list[tuple[int, bytes]]:
+        self.reads.append((after, options.get("through"), ("messages",)))
+        return await super().messages(task, after, **options)
 
 
 def count(state: dict[str, int], kind: str, data: Any) -> dict[str, int]:
@@ -288,6 +291,46 @@ async def test_what_a_missing_blob_took_is_said_with_a_snapshot_too(log: LogWrit
     state = await load(store, "2")
     assert state.corrupt is not None
     assert "damaged" in state.corrupt.why
+
+
+@pytest.mark.anyio
+async def test_messages_stay_in_their_lines_until_somebody_reads_them(log: LogWriter) -> None:
+    log.say("x")
+    log.say("y" * 200_000)
+    entry = encode(4, 1.5, "alpha", "noted", None, message=user("z"), by="alpha", hook="on_event")
+    log.lines.append(entry.line)
+    log.reply("r")
+    store = await store_of(log.lines, log.blobs)
+    whole = await load(store)
+    await keep(store, Snapshots(store, "t", Folder(reducers())).take(whole))
+    state = await load(store)
+    assert [item.raw for item in state.conversation if item.whole] == [log.lines[1].data, log.lines[4].data]
+    assert [item.message for item in state.conversation] == [item.message for item in whole.conversation]
+    again = Snapshots(store, "t", Folder(reducers())).take(state)
+    assert again[-1] == Snapshots(store, "t", Folder(reducers())).take(whole)[-1]
+
+
+@pytest.mark.anyio
+async def test_a_line_that_lost_its_message_is_noticed_with_a_snapshot_too(log: LogWriter) -> None:
+    log.say("x")
+    log.say("y")
+    log.reply("r")
+    lost = log.lines[1]
+    log.lines[1] = lost._replace(data=lost.data.replace(b'"message":', b'"massage":'))
+    store = await store_of(log.lines)
+    whole = await load(store)
+    assert len(whole.conversation) == 2
+    await keep(store, Snapshots(store, "t", Folder(reducers())).take(whole))
+    assert await load(store) == whole
+
+
+def test_a_line_with_a_blob_does_not_end_like_one_with_a_message(log: LogWriter) -> None:
+    log.say("x" * 200_000)
+    log.say("x")
+    assert [line.data[-2:] == b"}}" for line in log.lines[-2:]] == [False, True]
+    fields = msgspec.structs.fields(Envelope)
+    behind = fields[[field.name for field in fields].index("message") + 1 :]
+    assert {field.type for field in behind} == {str, int, bool}
 
 
 @pytest.mark.anyio

@@ -116,10 +116,10 @@ MUTANTS = [
     ),
     Mutant(
         "records without a message are read with those that have one",
-        "rows.py",
-        "            if line.message or not messages:\n                yield line\n",
-        "            yield line\n",
-        "read_gives_what_is_asked_for",
+        "store.py",
+        " for line in self._row(task).read(after, through) if line.message]",
+        " for line in self._row(task).read(after, through)]",
+        "messages_are_those_of_the_records",
     ),
     Mutant(
         "a continued task is read as if it began at 1",
@@ -962,8 +962,8 @@ MUTANTS = [
     Mutant(
         "kinds are compared without case",
         "rows.py",
-        "            if names is not None and not",
-        "            line = line._replace(name=line.name.lower())\n            if names is not None and not",
+        "            if names is None or {line",
+        "            line = line._replace(name=line.name.lower())\n            if names is None or {line",
         "workers_and_kinds_are_kept_apart_by_name",
     ),
 ]

@@ -12,6 +12,7 @@ from typing import Generic, NamedTuple, TypeVar, overload
 
 from msgspec import Struct
 
+from noeta.core.codec import Line, decode
 from noeta.core.messages import Message, ToolResult, decode_message
 
 T = TypeVar("T")
@@ -63,14 +64,22 @@ class Shared(Sequence[T], Generic[T]):
 class Item(Struct, frozen=True, gc=False):
     """One message of the conversation, still encoded.
 
-    `seq` is its record's. `before` is the seq of the last record before it that carried a message, whatever
-    became of that. `part` is 0, or the place in a compaction that made several messages, counted from 1.
+    `seq` is its record's. `raw` is the message, or with `whole` the line of its record: a task is picked up
+    with thousands of items, so what can be done later is. `before` is the seq of the last record before it
+    that carried a message, whatever became of that. `part` is 0, or the place in a compaction that made
+    several messages, counted from 1.
     """
 
     seq: int
-    data: bytes
+    raw: bytes
     before: int = 0
     part: int = 0
+    whole: bool = False
+
+    @property
+    def data(self) -> bytes:
+        """The message, encoded; empty when `raw` is damaged."""
+        return bytes(decode(Line(self.seq, self.raw)).message) if self.whole else self.raw
 
     @property
     def message(self) -> Message:

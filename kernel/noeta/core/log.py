@@ -271,12 +271,20 @@ class Store(Protocol):
         through: int | None = None,
         limit: int | None = None,
         only: Collection[str] | None = None,
-        messages: bool = False,
     ) -> list[Line]:
         """The task's own lines with ``after < seq <= through``, in order, as they were written.
 
-        `only` keeps the records of these extensions; a name ``extension.kind`` keeps one kind. `messages`
-        keeps the records that carry a message. Records of a base are not included. Raises `UnknownTask`.
+        `only` keeps the records of these extensions; a name ``extension.kind`` keeps one kind. Records of a
+        base are not included. Raises `UnknownTask`.
+        """
+
+    async def messages(
+        self, task: str, after: int = 0, *, through: int | None = None
+    ) -> list[tuple[int, bytes]]:
+        """The seq and the bytes of each line that `read` gives, of those alone that carry a message.
+
+        A conversation is thousands of them, read at once before anything else can go on. Raises
+        `UnknownTask`.
         """
 
     async def read_blob(self, sha256: str) -> bytes | None:

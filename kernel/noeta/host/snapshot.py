@@ -10,20 +10,21 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from contextlib import aclosing, suppress
+from itertools import repeat
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
-from noeta.core.codec import DECODERS, UNREADABLE, CompactedParts, Envelope, Line, decode, with_body
+from noeta.core.codec import DECODERS, CompactedParts, Envelope, Line, decode, with_body
 from noeta.core.conversation import Conversation, Item, Run
 from noeta.core.fold import Folder, Reducer
 from noeta.core.log import SnapshotPart, Store
 from noeta.core.records import CORE, ERASED_KIND
 from noeta.core.state import Core, TaskState
-from noeta.toolkit.history import history
+from noeta.toolkit.history import history, messages
 
-CORE_FINGERPRINT = "1"
+CORE_FINGERPRINT = "2"
 """Changes with every change of what the kernel's part holds or means."""
 MIN_RECORDS = 200
 SHARE = 0.1
@@ -35,11 +36,13 @@ READ_ACROSS = 1_000
 class _CorePart(Struct, frozen=True, kw_only=True):
     """The kernel's part.
 
-    `slices` says which part of each plugin, by seq, is the plugin's state at this seq.
+    `runs` are the `settled` items of the conversation in short. `slices` says which part of each plugin, by
+    seq, is the plugin's state at this seq.
     """
 
     scalars: Core
     runs: list[Run]
+    settled: int
     tail: list[int]
     placed: list[int]
     last_seq: int
@@ -102,6 +105,7 @@ class Snapshots:
         core = _CorePart(
             scalars=Core(**{name: getattr(state, name) for name in Core.__struct_fields__}),
             runs=conversation.runs,
+            settled=len(conversation) - len(conversation.tail),
             # A compaction puts what it makes among the settled items, so no item of the tail has a part.
             tail=[item.seq for item in conversation.tail],
             placed=list(conversation.placed),
@@ -168,39 +172,48 @@ class Snapshots:
         return True
 
     async def _conversation(self, kept: _CorePart) -> Conversation | None:
-        """The conversation that `kept` describes, or None when the log does not hold it."""
+        """The conversation that `kept` describes, its messages still in their lines.
+
+        None when the log does not hold it, since something is damaged or gone: folding all of it says what.
+        """
         spans = [(run.first, run.last) for run in kept.runs if not run.part]
-        messages: dict[int, bytes] = {}
+        seqs: list[int] = []
+        items: list[Item] = []
+        apart: set[int] = set()
         for first, last in _joined([*spans, *((seq, seq) for seq in kept.tail)]):
-            pages = history(self._store, self._task, first - 1, through=last, messages=True)
-            async with aclosing(pages):
-                async for lines in pages:
-                    for line in lines:
-                        envelope = decode(line)
-                        if envelope.blob:
-                            envelope = await self._filled(envelope)
-                        if envelope.kind == UNREADABLE:
-                            return None
-                        if message := envelope.message:
-                            messages[line.seq] = bytes(message)
-        made = {seq: await self._made(seq) for seq in {run.first for run in kept.runs if run.part}}
-        seqs = list(messages)
-        settled: list[Item] = []
+            async with aclosing(messages(self._store, self._task, first - 1, last)) as pages:
+                async for page in pages:
+                    numbers = [seq for seq, _ in page]
+                    lines = [line for _, line in page]
+                    seqs += numbers
+                    items += map(Item, numbers, lines, (-1, *numbers), repeat(0), repeat(True))
+                    # Most lines end with their message. That of the others may lie in a blob.
+                    apart.update(seq for seq, line in page if line[-2:] != b"}}")
         try:
+            made = {seq: await self._made(seq) for seq in {run.first for run in kept.runs if run.part}}
+            settled: list[Item] = []
             for run in kept.runs:
                 if run.part:
                     parts = range(run.part, run.last + 1)
                     settled.extend(Item(run.first, made[run.first][part - 1], -1, part) for part in parts)
-                    continue
-                before = -1
-                for seq in seqs[bisect_left(seqs, run.first) : bisect_right(seqs, run.last)]:
-                    settled.append(Item(seq, messages[seq], before))
-                    before = seq
-            tail = [Item(seq, messages[seq], -1) for seq in kept.tail]
-        except (KeyError, IndexError):
-            # A blob or a compaction is gone. Folding the whole log says what is missing.
+                else:
+                    settled += items[bisect_left(seqs, run.first) : bisect_right(seqs, run.last)]
+            tail = [items[bisect_left(seqs, seq)] for seq in kept.tail]
+            if apart:
+                settled = [await self._apart(item) if item.seq in apart else item for item in settled]
+                tail = [await self._apart(item) if item.seq in apart else item for item in tail]
+        except LookupError:
+            return None
+        if len(settled) != kept.settled or [item.seq for item in tail] != kept.tail:
             return None
         return Conversation.restored(settled, tail, kept.placed, kept.last_seq)
+
+    async def _apart(self, item: Item) -> Item:
+        """`item` with its message alone, from its blob if it lies there. Raises `LookupError` without one."""
+        envelope = await self._filled(decode(Line(item.seq, item.raw)))
+        if not envelope.message:
+            raise LookupError(item.seq)
+        return Item(item.seq, bytes(envelope.message), item.before)
 
     async def _made(self, seq: int) -> list[bytes]:
         """The messages that the compaction at `seq` made."""

@@ -34,20 +34,16 @@ async def history(
     *,
     through: int | None = None,
     only: Collection[str] | None = None,
-    messages: bool = False,
     page: int = 1_000,
 ) -> AsyncGenerator[list[Line], None]:
     """The lines of a task and of the tasks it continues, in pages, in the order of their one number line.
 
     Who stops early closes it (`contextlib.aclosing`).
     """
-    chain = [await store.task(task)]
-    while chain[-1].base and after < chain[-1].through:
-        chain.append(await store.task(chain[-1].base))
-    for name, begin, end in spans(chain, after, through):
+    for name, begin, end in spans(await lineage(store, task, after), after, through):
         after = begin
         while end is None or after < end:
-            lines = await store.read(name, after, through=end, limit=page, only=only, messages=messages)
+            lines = await store.read(name, after, through=end, limit=page, only=only)
             if lines:
                 yield lines
                 after = lines[-1].seq
@@ -55,11 +51,32 @@ async def history(
                 break
 
 
+async def messages(
+    store: Store, task: str, after: int, through: int, page: int = 10_000
+) -> AsyncGenerator[list[tuple[int, bytes]], None]:
+    """What `Store.messages` gives of a task and of the tasks it continues, up to `page` seqs at once.
+
+    Who stops early closes it (`contextlib.aclosing`).
+    """
+    for name, begin, end in spans(await lineage(store, task, after), after, through):
+        last = through if end is None else end
+        for first in range(begin, last, page):
+            yield await store.messages(name, first, through=min(first + page, last))
+
+
+async def lineage(store: Store, task: str, after: int = 0) -> list[TaskRow]:
+    """The row of a task, of the task it continues, and so on, as far back as the records behind `after`."""
+    chain = [await store.task(task)]
+    while chain[-1].base and after < chain[-1].through:
+        chain.append(await store.task(chain[-1].base))
+    return chain
+
+
 def spans(chain: Sequence[TaskRow], after: int, through: int | None) -> Iterator[tuple[str, int, int | None]]:
     """What to read of each task, oldest first: its name, the seq to read behind and the last one (None: its
     end).
 
-    `chain` is a task, the task it continues, and so on, as far back as `after` asks for.
+    `chain` is what `lineage` gives.
     """
     for place in range(len(chain) - 1, -1, -1):
         row, end = chain[place], through

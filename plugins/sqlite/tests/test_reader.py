@@ -54,7 +54,9 @@ async def same_answers(store: SqliteStore, reader: SqliteReader) -> None:
     assert reader.task("task") == await store.task("task")
     assert reader.read("task") == await store.read("task")
     assert reader.read("task", 1, limit=1) == await store.read("task", 1, limit=1)
-    assert reader.read("task", only=["other"]) == await store.read("task", messages=True) != []
+    assert reader.read("task", only=["other"]) == await store.read("task", only=["other"]) != []
+    assert reader.messages("task") == await store.messages("task") != []
+    assert reader.messages("task", 1, through=2) == await store.messages("task", 1, through=2)
     assert reader.inbox("task", 2) == await store.inbox("task", 2)
     assert reader.timers("task") == await store.timers("task") != []
     assert reader.snapshot("task") == await store.snapshot("task") != []

@@ -221,7 +221,7 @@ async def bytes_come_back_as_they_were_given(make_store: StoreFactory) -> None:
 
 
 async def read_gives_what_is_asked_for(make_store: StoreFactory) -> None:
-    """Seqs are dense; `after`, `through`, `limit`, `only` and `messages` choose among them, in order (I2)."""
+    """Seqs are dense; `after`, `through`, `limit` and `only` choose among them, in order (I2)."""
     async with opened(make_store) as world:
         claim = await world.running("task")
         kinds = [("a", "x"), ("b", "x"), ("a", "y"), ("b", "y"), ("a", "x")]
@@ -244,13 +244,34 @@ async def read_gives_what_is_asked_for(make_store: StoreFactory) -> None:
             ({"only": []}, []),
             ({"only": ["a"], "limit": 2}, [2, 4]),
             ({"only": ["a"], "after": 2, "through": 5}, [4]),
-            ({"messages": True}, [3, 6]),
-            ({"messages": True, "only": ["a"]}, [6]),
-            ({"messages": True, "limit": 1}, [3]),
         ]
         for asked, wanted in cases:
             found = await world.store.read("task", **asked)
             expect([entry.seq for entry in found], wanted, f"the seqs read with {asked}")
+
+
+async def messages_are_those_of_the_records(make_store: StoreFactory) -> None:
+    """`messages` gives the lines that carry one, as they were written, and no others (I2)."""
+    async with opened(make_store) as world:
+        await world.write(await world.running("base"), 4)
+        claim = await world.running("task", base="base", through=1)
+        await world.append(claim, 2, world.ids.token(), written := lines(2, 40))
+        carrying = [(entry.seq, entry.data) for entry in written if entry.message]
+        cases: list[dict[str, Any]] = [
+            {},
+            {"after": 5},
+            {"after": 4, "through": 10},
+            {"through": 4},
+            {"through": 3},
+            {"after": 9, "through": 5},
+            {"after": 9_999},
+        ]
+        for asked in cases:
+            first, last = asked.get("after", 0), asked.get("through", 9_999)
+            wanted = [(seq, data) for seq, data in carrying if first < seq <= last]
+            found = await world.store.messages("task", **asked)
+            expect(found, wanted, f"the messages read with {asked}")
+        await refused(world.store.messages("nobody"), UnknownTask, "the messages of no task")
 
 
 async def a_continued_task_counts_on(make_store: StoreFactory) -> None:
@@ -273,6 +294,7 @@ async def a_continued_task_counts_on(make_store: StoreFactory) -> None:
 CHECKS: tuple[Callable[[StoreFactory], Any], ...] = (
     an_append_lands_whole,
     a_refused_append_changes_nothing,
+    messages_are_those_of_the_records,
     a_cancelled_append_lands_whole_or_not_at_all,
     an_append_repeated_is_done_once,
     an_append_with_no_id_before_it_is_new,

@@ -269,13 +269,13 @@ class Driver:
         through: int | None,
         limit: int | None,
         only: Collection[str] | None,
-        messages: bool,
     ) -> None:
-        """Read a part of a log."""
-        name = f"t{task}"
-        call = self.world.store.read(name, after, through=through, limit=limit, only=only, messages=messages)
-        model = self.model
-        await self.both("read", call, lambda: model.read(name, after, through, limit, only, messages))
+        """Read a part of a log, and its messages."""
+        name, model = f"t{task}", self.model
+        call = self.world.store.read(name, after, through=through, limit=limit, only=only)
+        await self.both("read", call, lambda: model.read(name, after, through, limit, only))
+        bare = self.world.store.messages(name, after, through=through)
+        await self.both("messages", bare, lambda: model.messages(name, after, through))
 
 
 def _post(spec: tuple[int, int, str]) -> Post:

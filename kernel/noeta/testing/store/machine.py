@@ -193,7 +193,6 @@ def _machine(make_store: StoreFactory, portal: BlockingPortal) -> type[Any]:
             through=st.none() | st.integers(0, 6),
             limit=st.none() | st.integers(0, 3),
             only=st.none() | st.sampled_from([["probe"], ["probe.noted"], ["core"], []]),
-            messages=st.booleans(),
         )
         def read(self, task: int, **asked: Any) -> None:
             portal.call(lambda: self.driver.read(task, **asked))

@@ -340,7 +340,6 @@ class ModelStore:
         through: int | None,
         limit: int | None,
         only: Collection[str] | None,
-        messages: bool,
     ) -> list[Line]:
         """As `Store.read`."""
         self.row(task)
@@ -349,11 +348,14 @@ class ModelStore:
             names = (line.name.split(".")[0], line.name)
             if owner != task or line.seq <= after or (through is not None and line.seq > through):
                 continue
-            if messages and not line.message:
-                continue
             if only is None or any(name in only for name in names):
                 found.append(line)
         return found if limit is None else found[:limit]
+
+    def messages(self, task: str, after: int, through: int | None) -> list[tuple[int, bytes]]:
+        """As `Store.messages`."""
+        found = self.read(task, after, through, None, None)
+        return [(line.seq, line.data) for line in found if line.message]
 
     def seen(self) -> Seen:
         """All that can be seen of it."""

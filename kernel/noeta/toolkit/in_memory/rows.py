@@ -70,18 +70,14 @@ class TaskData:
             version=self.version,
         )
 
-    def read(
-        self, after: int, through: int | None, only: Collection[str] | None, messages: bool
-    ) -> Iterator[Line]:
-        """Its lines behind `after` up to `through`, those that `only` and `messages` keep."""
+    def read(self, after: int, through: int | None, only: Collection[str] | None = None) -> Iterator[Line]:
+        """Its lines behind `after` up to `through`, those that `only` keeps."""
         start = max(after - self.new.through, 0)
         end = len(self.lines) if through is None else max(through - self.new.through, 0)
         names = None if only is None else set(only)
         for i in range(start, min(end, len(self.lines))):
             line = self.lines[i]
-            if names is not None and not {line.name, line.name.partition(".")[0]} & names:
-                continue
-            if line.message or not messages:
+            if names is None or {line.name, line.name.partition(".")[0]} & names:
                 yield line
 
     def accept(self, post: Post) -> None:

@@ -166,11 +166,16 @@ class InMemoryStore(Store):
         through: int | None = None,
         limit: int | None = None,
         only: Collection[str] | None = None,
-        messages: bool = False,
     ) -> list[Line]:
         await anyio.lowlevel.checkpoint()
-        lines = self._row(task).read(after, through, only, messages)
+        lines = self._row(task).read(after, through, only)
         return list(islice(lines, None if limit is None else max(limit, 0)))
+
+    async def messages(
+        self, task: str, after: int = 0, *, through: int | None = None
+    ) -> list[tuple[int, bytes]]:
+        await anyio.lowlevel.checkpoint()
+        return [(line.seq, line.data) for line in self._row(task).read(after, through) if line.message]
 
     async def read_blob(self, sha256: str) -> bytes | None:
         await anyio.lowlevel.checkpoint()

@@ -62,11 +62,13 @@ class SqliteReader:
         through: int | None = None,
         limit: int | None = None,
         only: Collection[str] | None = None,
-        messages: bool = False,
     ) -> list[Line]:
         """The task's own lines with ``after < seq <= through``, in order. Raises `UnknownTask`."""
-        asked = partial(reads.read, through=through, limit=limit, only=only, messages=messages)
-        return self._look(asked, task, after)
+        return self._look(reads.read, task, after, through=through, limit=limit, only=only)
+
+    def messages(self, task: str, after: int = 0, *, through: int | None = None) -> list[tuple[int, bytes]]:
+        """The seq and the bytes of each line that `read` gives, of those alone that carry a message."""
+        return self._look(reads.messages, task, after, through=through)
 
     def history(
         self,
@@ -75,7 +77,6 @@ class SqliteReader:
         *,
         through: int | None = None,
         only: Collection[str] | None = None,
-        messages: bool = False,
         page: int = 1_000,
     ) -> Iterator[list[Line]]:
         """The lines of a task and of the tasks it continues, in pages, on their one number line."""
@@ -85,7 +86,7 @@ class SqliteReader:
         for name, begin, end in spans(chain, after, through):
             after = begin
             while end is None or after < end:
-                lines = self.read(name, after, through=end, limit=page, only=only, messages=messages)
+                lines = self.read(name, after, through=end, limit=page, only=only)
                 if lines:
                     yield lines
                     after = lines[-1].seq

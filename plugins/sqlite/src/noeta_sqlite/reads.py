@@ -56,7 +56,6 @@ def read(
     through: int | None = None,
     limit: int | None = None,
     only: Collection[str] | None = None,
-    messages: bool = False,
 ) -> list[Line]:
     """As `Store.read`."""
     id = db.task_id(task)
@@ -66,8 +65,6 @@ def read(
     }
     where = "id > ? AND id <= ?"
     values = [place(id, after), place(id, LAST_SEQ if through is None else through)]
-    if messages:
-        where += " AND message"
     if only is not None:
         chosen = [i for i, name in names.items() if name in only or name.partition(".")[0] in only]
         where += f" AND name IN ({', '.join('?' * len(chosen))})"
@@ -82,6 +79,15 @@ def read(
             " backup.",
             reason="row",
         ) from error
+
+
+def messages(
+    db: Database, task: str, after: int = 0, *, through: int | None = None
+) -> list[tuple[int, bytes]]:
+    """As `Store.messages`."""
+    id = db.task_id(task)
+    sql = "SELECT seq, line FROM record WHERE id > ? AND id <= ? AND message ORDER BY id"
+    return db.all(sql, place(id, after), place(id, LAST_SEQ if through is None else through))
 
 
 def inbox(db: Database, task: str, limit: int) -> list[InboxItem]:

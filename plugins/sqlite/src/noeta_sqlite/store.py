@@ -132,10 +132,13 @@ class SqliteStore(Store):
         through: int | None = None,
         limit: int | None = None,
         only: Collection[str] | None = None,
-        messages: bool = False,
     ) -> list[Line]:
-        asked = partial(reads.read, through=through, limit=limit, only=only, messages=messages)
-        return await self._read(asked, task, after)
+        return await self._read(reads.read, task, after, through=through, limit=limit, only=only)
+
+    async def messages(
+        self, task: str, after: int = 0, *, through: int | None = None
+    ) -> list[tuple[int, bytes]]:
+        return await self._read(reads.messages, task, after, through=through)
 
     async def read_blob(self, sha256: str) -> bytes | None:
         return await self._read(reads.read_blob, sha256)

@@ -105,9 +105,9 @@ MUTANTS = [
     Mutant(
         "records without a message are read with those that have one",
         "reads.py",
-        '        where += " AND message"\n',
-        '        where += " AND 1"\n',
-        "read_gives_what_is_asked_for",
+        " AND id <= ? AND message ORDER BY id",
+        " AND id <= ? ORDER BY id",
+        "messages_are_those_of_the_records",
     ),
     Mutant(
         "pages of rows go by the time alone",
