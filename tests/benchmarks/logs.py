@@ -8,6 +8,7 @@ figures put in. That is twenty times quicker and gives the same bytes.
 
 from __future__ import annotations
 
+import base64
 import random
 from collections.abc import Iterator
 from itertools import count, islice
@@ -142,7 +143,7 @@ def _step(rng: random.Random, place: int, parallel: bool) -> Iterator[tuple[Any,
     uses = [ToolUse(id=id, name="Read", input={"path": f"src/module_{SLOT}.py"}) for id in calls]
     replied = ModelReplied(
         built_at=BEFORE,
-        request=f"{rng.getrandbits(256):064x}",
+        request=base64.urlsafe_b64encode(rng.randbytes(32)).rstrip(b"=").decode(),
         model="vendor:model-1",
         stop_reason="tool_use",
         usage=Usage(uncached=rng.randint(100, 900), cache_read=rng.randint(9_000, 90_000), output=120),

@@ -35,7 +35,7 @@ def step() -> list[Whole]:
     id = f"call-{STEP}-0"
     replied = ModelReplied(
         built_at=3 * STEP,
-        request="0123456789abcdef" * 4,
+        request="0123456789abcdef" * 2 + "0123456789_",
         model="vendor:model-1",
         stop_reason="tool_use",
         usage=Usage(uncached=300, cache_read=60_000, output=120),

@@ -133,8 +133,8 @@ class CallRef(Struct, frozen=True, kw_only=True, omit_defaults=True):
 class ModelReplied(Fact, frozen=True, kw_only=True, omit_defaults=True):
     """A complete reply; its message is the envelope's.
 
-    `built_at` is the seq its request was built from, `request` the request's sha-256 (hex), `ms` the
-    milliseconds.
+    `built_at` is the seq its request was built from, `request` the request's sha-256 (in base64url without
+    padding, since every step has one), `ms` the milliseconds.
     """
 
     kind = "model_replied"

@@ -143,7 +143,7 @@ async def test_a_log_that_was_moved_into_the_file_is_written_over(
             await store.create(new_task(f"task {number}"))
             sizes.append(log.stat().st_size)
         assert sizes == sorted(sizes)
-        assert sizes[-1] < 30 * 4096
+        assert sizes[-1] < 30 * checkpoints.PAGE
 
 
 async def test_a_process_killed_with_a_long_log_leaves_it_to_the_next(path: Path, opened: Any) -> None:

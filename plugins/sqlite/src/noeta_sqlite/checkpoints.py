@@ -14,10 +14,13 @@ from contextlib import suppress
 from noeta_sqlite.database import Database
 from noeta_sqlite.looking import beside
 
-PAGES = 1_000
+PAGE = 8192
+"""Bytes of a page. Records are some hundred bytes to some thousand: in a page of half the size, one byte in
+ten stays unused behind the last record that fits, and large ones spill over into pages of their own."""
+PAGES = 500
 """Pages after which the log is moved into the file and begins anew. It keeps its length: to write over it
 takes half the time that it takes to make it longer."""
-LONG = 4 * PAGES * 4096
+LONG = 4 * PAGES * PAGE
 """Bytes at which a log is cut: readers kept it from beginning anew, or one commit was very large."""
 PATIENCE = 100
 """Milliseconds to wait for those who still read from the log. New readers do not add to them."""

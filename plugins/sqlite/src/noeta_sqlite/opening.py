@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from noeta.toolkit.store import Unavailable
-from noeta_sqlite.checkpoints import empty
+from noeta_sqlite.checkpoints import PAGE, empty
 from noeta_sqlite.looking import beside, check_owner, identify, port_errors
 from noeta_sqlite.mounts import refuse_network
 from noeta_sqlite.schema import VERSION, upgrade
@@ -80,6 +80,7 @@ def connect(path: Path, *, synchronous: str = "FULL", network: bool = False) -> 
 
 
 def _set_up(connection: sqlite3.Connection, path: Path, synchronous: str) -> None:
+    connection.execute(f"PRAGMA page_size = {PAGE}")
     # Only a writer that holds the lock moves the log into the file, see `Checkpoints`. In many versions of
     # SQLite a commit that races with such a move can be lost.
     connection.execute("PRAGMA wal_autocheckpoint = 0")
