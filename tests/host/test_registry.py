@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from types import FunctionType
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from noeta.core.errors import ComposeError
 from noeta.core.extension import Extension, ToolSet
-from noeta.core.hooks import Hooks
+from noeta.core.hooks import HOOKS, Hooks
 from noeta.core.view import TaskView
 from noeta.host import registry
 from noeta.host.registry import Registry, in_order
@@ -150,3 +152,10 @@ def test_a_refused_plugin_leaves_the_registry_as_it_was() -> None:
         with pytest.raises(ComposeError, match="not a plain method"):
             known.compose([Starts("a"), bad])
     assert order(known.compose([Starts("a")]), "on_start") == "a"
+
+
+def test_every_hook_can_be_overridden_with_the_arguments_it_has() -> None:
+    space = {name: getattr(Extension, name) for name in HOOKS}
+    own = {name: FunctionType(f.__code__, f.__globals__, name) for name, f in space.items()}
+    composed = Registry().compose([type("All", (Extension,), {"name": "all", **own})()])
+    assert [hook for hook, found in composed.impls.items() if not found] == []

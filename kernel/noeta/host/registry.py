@@ -208,7 +208,7 @@ def _compiled(extension: Extension, hook: Hook) -> Impl:
             return method(*[given[place] for place in places])
 
     on_error = extension.on_error.get(hook.name, hook.on_error)
-    return Impl(extension.name, hook, call, on_error, arguments[0] == "view")
+    return Impl(extension.name, hook, call, on_error, arguments[:1] == ["view"])
 
 
 def _arguments(hook: Hook) -> list[str]:
