@@ -39,8 +39,8 @@ class Rehearsal(Views):
     - `failures`: the hooks that failed, if not `strict`.
 
     A hook that fails, and a plugin whose fold breaks, is an `AssertionError`. With `strict=False` a failure
-    costs what it costs in a real task. `fields` are further fields of `TaskView`. Raises `ComposeError` for
-    plugins that do not go together.
+    costs what it costs in a real task. `registry` is one to share, or one that blocks plugins. `fields` are
+    further fields of `TaskView`. Raises `ComposeError` for plugins that do not go together.
     """
 
     def __init__(
@@ -49,9 +49,10 @@ class Rehearsal(Views):
         log: LogWriter | None = None,
         strict: bool = True,
         env: ExecEnv | None = None,
+        registry: Registry | None = None,
         **fields: Any,
     ) -> None:
-        hooks = Registry().compose(extensions)
+        hooks = (registry or Registry()).compose(extensions)
         self.log: LogWriter = log or LogWriter()
         self.records: list[Recorded] = []
         self.posts: list[Post] = []
