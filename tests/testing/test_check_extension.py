@@ -641,6 +641,7 @@ def test_a_declaration_that_spoils_more_than_itself_is_told_first() -> None:
 
     for members, words in [
         ({"State": Untagged | Stubborn}, "State: msgspec cannot read this type"),
+        ({"record_types": ["noted"]}, "record_types: it is a list, which maps no kind to a type"),
         ({"record_types": {"a.b": dict}}, "record_types: 'a.b' is no kind"),
         ({"record_types": {"noted": Untagged | Stubborn}}, "record_types: msgspec cannot read the type"),
     ]:

@@ -81,7 +81,7 @@ class Library(Extension):
 
     async def before_tool(self, view: TaskView, call: ToolUse) -> Gate | None:
         view.record(self.name, "lent", {"book": "lost"})
-        raise ValueError("no gate")
+        raise ValueError("no gate.")
 
     async def on_event(self, view: TaskView, recorded: Recorded) -> None:
         view.record(self.name, "burnt")
@@ -132,7 +132,9 @@ async def test_a_rehearsal_that_is_not_strict_lets_failures_cost_what_they_cost(
     [(by, gate)] = await task.hooks.before_tool(task, call("lend"))
     assert by == "library"
     assert isinstance(gate, Deny)
-    failure = PluginFailed(plugin="library", hook="before_tool", error="ValueError: no gate", policy="closed")
+    failure = PluginFailed(
+        plugin="library", hook="before_tool", error="ValueError: no gate.", policy="closed"
+    )
     assert task.failures == [failure]
     assert task.records == []
     assert task.log.records[-1].kind == "plugin_failed"

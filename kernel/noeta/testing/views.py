@@ -123,7 +123,7 @@ class Rehearsal(Views):
 
     def _note(self, plugin: str, hook: str, error: str, policy: str) -> None:
         if self._strict:
-            raise AssertionError(f"Plugin {plugin!r}, hook {hook}: it raised {error}.")
+            raise AssertionError(f"Plugin {plugin!r}, hook {hook}: it raised {error.rstrip('.')}.")
         self.failures.append(PluginFailed(plugin=plugin, hook=hook, error=error, policy=policy))
         self.log.put(self.failures[-1])
 
@@ -136,4 +136,4 @@ class Rehearsal(Views):
             self._folder.apply(self._state, envelope)
             self._read += 1
         for plugin, problem in self._state.broken.items() if self._strict else ():
-            raise AssertionError(f"Plugin {plugin!r}, {problem.why} (seq {problem.seq}).")
+            raise AssertionError(f"Plugin {plugin!r}, {problem.why.rstrip('.')} (seq {problem.seq}).")

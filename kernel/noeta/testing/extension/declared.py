@@ -57,8 +57,11 @@ def its_declarations_are_sound(subject: Subject) -> None:
         subject.fail("required", f"it is {extension.required!r}", "Write True or False")
     if extension.State is not None and not _readable(extension.State):
         subject.fail("State", "msgspec cannot read this type", "Use a struct, or a type of builtins")
-    types: Mapping[Any, Any] = extension.record_types or {}
-    for kind, type_ in types.items():
+    types: Any = extension.record_types
+    if not isinstance(types, Mapping | None):
+        why = f"it is a {type(types).__name__}, which maps no kind to a type"
+        subject.fail("record_types", why, 'Write {"kind": Type}')
+    for kind, type_ in (types or {}).items():
         if not isinstance(kind, str) or not kind or "." in kind:
             subject.fail("record_types", f"{kind!r} is no kind", "Use a name without a dot")
         if not _readable(type_):

@@ -88,7 +88,7 @@ class Subject:
 
     def fail(self, place: str, why: str, way_out: str) -> NoReturn:
         """Raise AssertionError with one sentence and the way out."""
-        raise AssertionError(f"Plugin {self.name!r}, {place}: {why}. {way_out}.")
+        raise AssertionError(f"Plugin {self.name!r}, {place}: {why.rstrip('.')}. {way_out}.")
 
     def rehearsal(self, log: LogWriter, extension: Extension | None = None) -> Rehearsal:
         """The plugin alone in the task of `log`, which is copied. Failures are noted, not raised."""
