@@ -14,8 +14,6 @@ from collections.abc import Iterator
 from itertools import count, islice
 from typing import Any
 
-from msgspec import Raw
-
 from noeta.core.codec import Line, encode
 from noeta.core.messages import Message, Text, ToolResult, ToolUse, Usage, user
 from noeta.core.records import (
@@ -102,7 +100,7 @@ def _beginning() -> list[tuple[str, Any, Message | None]]:
     plugins = [Plugin(name=name, version="1.0") for name in ("audit", "todo", "files", "spend", "idle")]
     created = TaskCreated(task="t", agent="coder", config={"cwd": "work"}, root="t", plugins=plugins)
     system = [SystemPart(text=prose(random.Random(2), 2_000), by="coder")]
-    tools = [ToolPart(spec=Raw(b'{"name":"Read","input":{"type":"object"}}'), by="fs")] * 8
+    tools = [ToolPart(spec={"name": "Read", "input": {"type": "object"}}, by="fs")] * 8
     return [
         ("task_created", created, None),
         ("claimed", Claimed(fence=1, worker="w1"), None),

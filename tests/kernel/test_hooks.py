@@ -57,14 +57,15 @@ class Desk(Views):
     """The views of a task, with what came of staged work and of failures."""
 
     def __init__(self, hooks: Hooks, **fields: Any) -> None:
-        self.settled: list[str] = []
-        self.failures: list[tuple[str, str, str, str]] = []
-        super().__init__(
-            hooks,
-            lambda view: self.settled.extend(f"{made.line.name} by {view.plugin}" for made in view.pending),
-            lambda *failure: self.failures.append(failure),
-            **{"state": TaskState(task="t"), **fields},
-        )
+        self.kept: list[str] = []
+        self.failures: list[tuple[str, ...]] = []
+        super().__init__(hooks, **{"state": TaskState(task="t"), **fields})
+
+    def settled(self, view: TaskView) -> None:
+        self.kept += [f"{made.line.name} by {view.plugin}" for made in view.pending]
+
+    def failed(self, *failure: str) -> None:
+        self.failures.append(failure)
 
 
 def composed(*extensions: Extension) -> tuple[Hooks, Desk]:
@@ -152,7 +153,8 @@ async def test_collected_answers_come_in_the_agents_order(three: tuple[Hooks, De
 @pytest.mark.anyio
 async def test_a_chain_hands_each_plugin_what_the_one_before_gave(three: tuple[Hooks, Desk]) -> None:
     hooks, desk = three
-    assert (await hooks.before_model(desk, REQUEST)).system == "abc"
+    steps = await hooks.before_model(desk, REQUEST)
+    assert [(by, request.system) for by, request in steps] == [("a", "a"), ("b", "ab"), ("c", "abc")]
     assert (await hooks.after_tool(desk, CALL, text_output("x"))).text == "xabc"
 
 
@@ -184,7 +186,7 @@ async def test_everyone_is_notified(three: tuple[Hooks, Desk], asked: list[str])
 async def test_a_hook_that_nobody_overrides_gives_what_came_in() -> None:
     hooks, desk = composed(Extension.__new__(type("Idle", (Extension,), {"name": "idle"})))
     assert not any(hooks.impls.values())
-    assert await hooks.before_model(desk, REQUEST) is REQUEST
+    assert await hooks.before_model(desk, REQUEST) == []
     assert await hooks.before_tool(desk, CALL) == []
     assert await hooks.on_empty_reply(desk, RESPONSE) is None
     assert not await hooks.on_context_overflow(desk, REQUEST)
@@ -222,7 +224,7 @@ async def test_a_command_goes_to_its_plugin_alone() -> None:
 
 def skipped(hook: str, answer: Any) -> bool:
     """Whether `answer` is what the hook gives when no plugin has said anything."""
-    nothing = {"before_model": REQUEST, "after_tool": ARGUMENTS["after_tool"][1]}
+    nothing = {"after_tool": ARGUMENTS["after_tool"][1]}
     return bool(answer == nothing.get(hook) or (hook not in nothing and not answer))
 
 
@@ -252,7 +254,7 @@ async def test_a_failure_costs_what_the_policy_says(hook: Hook, policy: str) -> 
         failure = caught.value
         assert (failure.plugin, failure.hook, failure.policy) == ("bad", hook.name, policy)
     assert desk.failures == [("bad", hook.name, "ValueError: boom", policy)]
-    assert desk.settled == []
+    assert desk.kept == []
 
 
 @pytest.mark.anyio
@@ -321,11 +323,11 @@ async def test_a_signal_steers_the_turn_where_the_hook_may_give_it_and_is_a_fail
         with pytest.raises(type(signal)) as caught:
             await call(hooks, desk, hook.name)
         assert caught.value.plugin == "bad"
-        assert (desk.settled, desk.failures) == (["bad.staged by bad"], [])
+        assert (desk.kept, desk.failures) == (["bad.staged by bad"], [])
         return
     with suppress(PluginFailure):
         await call(hooks, desk, hook.name)
-    assert desk.settled == []
+    assert desk.kept == []
     assert len(desk.failures) == 1
 
 
@@ -364,7 +366,7 @@ async def test_a_hook_that_takes_too_long_fails_alone() -> None:
     answers = await hurried(hooks).before_tool(desk, CALL)
     assert [(by, type(gate)) for by, gate in answers] == [("a", Deny), ("b", Deny), ("c", Allow)]
     assert desk.failures[0] == ("a", "before_tool", "TimeoutError: it took longer than 0.02 s", "closed")
-    assert desk.settled == []
+    assert desk.kept == []
 
 
 @pytest.mark.anyio
@@ -423,7 +425,7 @@ async def test_a_cancelled_round_drops_what_was_staged_and_records_no_failure() 
             await started.wait()
             await anyio.lowlevel.checkpoint()
             scope.cancel()
-    assert (desk.settled, desk.failures) == ([], [])
+    assert (desk.kept, desk.failures) == ([], [])
     with pytest.raises(RuntimeError, match="only while a hook runs"):
         desk._views["a"].record("a", "late")
 

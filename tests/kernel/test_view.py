@@ -10,6 +10,7 @@ from noeta.core.codec import recorded
 from noeta.core.errors import NotStorable
 from noeta.core.extension import Extension, ToolSet, reducer
 from noeta.core.gates import Deny
+from noeta.core.hooks import Hooks
 from noeta.core.items import NewEntry, decode_body
 from noeta.core.messages import Message, Text, decode_message, user
 from noeta.core.offer import offer
@@ -187,6 +188,17 @@ def test_a_compaction_may_not_split_a_call_from_its_result_or_drop_one_that_runs
 # ---- what is shared between views
 
 
+class Desk(Views):
+    """The views of a task, and whose hooks returned."""
+
+    def __init__(self, hooks: Hooks, **fields: Any) -> None:
+        self.kept: list[str] = []
+        super().__init__(hooks, **fields)
+
+    def settled(self, view: TaskView) -> None:
+        self.kept.append(view.plugin)
+
+
 class Resident(Extension):
     def __init__(self, name: str, seen: list[Any]) -> None:
         self.name, self._seen = name, seen
@@ -204,19 +216,14 @@ class Resident(Extension):
 async def test_residents_of_every_plugin_see_what_the_compaction_keeps() -> None:
     seen: list[Any] = []
     hooks = Registry().compose([Resident("a", seen), Resident("b", seen)])
-    settled: list[str] = []
-    failed: list[Any] = []
-    views = Views(
-        hooks, lambda view: settled.append(view.plugin), lambda *why: failed.append(why), state=TaskState()
-    )
+    views = Desk(hooks, state=TaskState())
     view = views.view("a", "before_model")
     found = await view.residents(keeps_tail=True, kept=[user("kept")])
     assert [message.text for message in found] == ["a", "b"]
     assert seen == [(True, ["kept"])] * 2
     assert (view.keeps_tail, view.kept, view.hook) == (None, (), "before_model")
-    assert settled == ["a", "b"]
+    assert views.kept == ["a", "b"]
     assert await view.compact_advice("manual", "short") == [("a", "manual: short"), ("b", Deny("not now"))]
-    assert failed == []
 
 
 @pytest.mark.anyio
@@ -264,8 +271,7 @@ class Changes(Extension):
 
 def offered(*extensions: Extension, allowed: list[str] | None = None, denied: tuple[str, ...] = ()) -> Any:
     hooks = Registry().compose(extensions)
-    views = Views(hooks, lambda view: None, lambda *why: None, state=TaskState())
-    return offer(hooks, views, allowed, denied)
+    return offer(hooks, Desk(hooks, state=TaskState()), allowed, denied)
 
 
 def test_the_first_plugin_that_offers_a_name_wins_and_the_clash_is_said_once(

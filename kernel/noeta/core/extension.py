@@ -37,6 +37,7 @@ class Extension:
     - `add_to`: for a plugin file, the agents it joins by itself (``"*"``: every agent), after their own.
     - `folds`: other record names whose records `reduce` also folds into this plugin's state.
     - `before`, `after`: names of plugins that this one stands before or after in the agent's list.
+    - `version`: recorded with the task; a plugin in a package has that of its distribution.
     - `required`: the agent does not start, and a task does not run, without this plugin.
     - `on_error`: per hook, what a failure costs instead of its default: ``open``, ``closed`` or ``park``.
     - `record_types`: its kinds and what their data decodes as; without it data comes as builtins.
@@ -50,6 +51,7 @@ class Extension:
     before: ClassVar[tuple[str, ...]] = ()
     after: ClassVar[tuple[str, ...]] = ()
     required: ClassVar[bool] = False
+    version: ClassVar[str] = ""
     on_error: ClassVar[Mapping[str, str]] = {}
     record_types: ClassVar[Mapping[str, Any] | None] = None
     State: ClassVar[Any] = None

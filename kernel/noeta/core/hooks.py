@@ -193,10 +193,9 @@ class Hooks:
         """Tell every plugin that a worker took the task up."""
         await self._ask("on_start", desk)
 
-    async def before_model(self, desk: Desk, request: ModelRequest) -> ModelRequest:
-        """The request as the last plugin gave it. Raises the hook's signals and `PluginFailure`."""
-        given: ModelRequest = await self._chain("before_model", desk, (), request)
-        return given
+    async def before_model(self, desk: Desk, request: ModelRequest) -> list[tuple[str, ModelRequest]]:
+        """The request as each plugin gave it on. Raises the hook's signals and `PluginFailure`."""
+        return await self._chain("before_model", desk, (), request)
 
     async def on_context_overflow(self, desk: Desk, request: ModelRequest) -> bool:
         """Whether some plugin made room. Raises `TurnFailed` and `PluginFailure`."""
@@ -216,8 +215,8 @@ class Hooks:
 
     async def after_tool(self, desk: Desk, call: ToolUse, output: ToolOutput) -> ToolOutput:
         """The output as the last plugin gave it."""
-        given: ToolOutput = await self._chain("after_tool", desk, (call,), output)
-        return given
+        steps = await self._chain("after_tool", desk, (call,), output)
+        return steps[-1][1] if steps else output
 
     async def on_event(self, desk: Desk, recorded: Recorded, *, only: str = "") -> None:
         """Tell every plugin, or `only` one, of a durable record; not the one whose `on_event` made it."""
@@ -271,16 +270,18 @@ class Hooks:
         await _round([impl for impl in self.impls[hook] if among(impl.plugin)], desk, lambda: args, take)
         return answers
 
-    async def _chain(self, hook: str, desk: Desk, before: tuple[Any, ...], value: Any) -> Any:
-        values = [value]
+    async def _chain(
+        self, hook: str, desk: Desk, before: tuple[Any, ...], value: Any
+    ) -> list[tuple[str, Any]]:
+        steps: list[tuple[str, Any]] = []
 
-        def take(by: str, value: Any) -> bool:
-            if value is not None:
-                values.append(value)
+        def take(by: str, given: Any) -> bool:
+            if given is not None:
+                steps.append((by, given))
             return False
 
-        await _round(self.impls[hook], desk, lambda: (*before, values[-1]), take)
-        return values[-1]
+        await _round(self.impls[hook], desk, lambda: (*before, steps[-1][1] if steps else value), take)
+        return steps
 
 
 async def _round(

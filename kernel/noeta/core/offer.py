@@ -25,6 +25,9 @@ class Offer(Struct, frozen=True):
     entries: list[tuple[str, ToolEntry]]
 
 
+NO_OFFER = Offer({}, {}, [])
+
+
 def offer(hooks: Hooks, desk: Desk, allowed: Collection[str] | None, denied: Collection[str]) -> Offer:
     """Ask the plugins what they offer. `allowed` (None: everything) and `denied` are the agent's lists.
 

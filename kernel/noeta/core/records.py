@@ -98,9 +98,9 @@ class SystemPart(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ToolPart(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """An encoded tool entry of a request and the plugin behind it."""
+    """An entry of a request's tool list (the fields of a `ToolSpec`) and the plugin behind it."""
 
-    spec: Raw
+    spec: dict[str, Any]
     by: str = ""
 
 
@@ -109,7 +109,7 @@ class Edit(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     start: int
     end: int
-    messages: list[Raw]
+    messages: list[Message]
     by: str = ""
 
 

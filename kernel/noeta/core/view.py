@@ -25,7 +25,7 @@ from noeta.core.gates import Deny
 from noeta.core.hooks import Hooks
 from noeta.core.items import NewEntry, Post, post_of
 from noeta.core.messages import Message, ToolResult
-from noeta.core.offer import Offer
+from noeta.core.offer import NO_OFFER, Offer
 from noeta.core.ports import Effort, ExecEnv, ModelRequest, ModelResponse
 from noeta.core.records import CORE, Compacted, CoreNotices, Recorded
 from noeta.core.state import TaskState
@@ -33,7 +33,11 @@ from noeta.core.tool import Tool, tool_flags
 
 
 class Spawn(Struct, frozen=True, kw_only=True):
-    """A child task on its way: its id, what it runs and what it is told."""
+    """A child task on its way: its id, what it runs and what it is told.
+
+    `call` spawned it, and waits for it unless it runs in the `background`. `history_from` is the task whose
+    conversation it continues, up to `history_through` (None: all that is durable).
+    """
 
     child: str
     agent: str
@@ -41,9 +45,12 @@ class Spawn(Struct, frozen=True, kw_only=True):
     config: Mapping[str, Any] = {}
     queue: str = ""
     key: str = ""
+    call: str = ""
+    background: bool = False
+    history_from: str = ""
+    history_through: int | None = None
 
 
-NO_OFFER = Offer({}, {}, [])
 NO_AGENT = Agent("")
 
 
@@ -95,6 +102,7 @@ class TaskView(CoreNotices):
     folder: Folder = field(default_factory=lambda: Folder(()))
     agent: Agent = NO_AGENT
     new_id: Callable[[], str] = field(default_factory=lambda: map("n{}".format, count()).__next__)
+    admit: Callable[[Spawn], Spawn] = lambda spawn: spawn
     views: Views | None = None
     hook: str = ""
     _outer: list[Any] = field(default_factory=list)
@@ -164,9 +172,8 @@ class TaskView(CoreNotices):
         self._check_open("spawn")
         key = key or self.new_id()
         child = child_id(self.task_id, key)
-        self.creates.append(
-            Spawn(child=child, agent=agent, prompt=prompt, config=config or {}, queue=queue or "", key=key)
-        )
+        made = Spawn(child=child, agent=agent, prompt=prompt, config=config or {}, queue=queue or "", key=key)
+        self.creates.append(self.admit(replace(made, background=True)))
         return child
 
     def find_tool(self, name: str) -> Tool | None:
@@ -216,26 +223,26 @@ class TaskView(CoreNotices):
 
 
 class Views:
-    """The views of a task while a worker holds it, one for each plugin: the `Desk` of the dispatcher.
+    """The views of a task while a worker holds it, one for each plugin: a `Desk` for the dispatcher.
 
-    `settled` is called with the view of a hook that has returned, `failed` with plugin, hook, error and
-    policy. `fields` are what all views share.
+    A subclass says what becomes of staged work (`settled`) and of failures. `fields` are what all views
+    share.
     """
 
-    def __init__(
-        self,
-        hooks: Hooks,
-        settled: Callable[[TaskView], None],
-        failed: Callable[[str, str, str, str], None],
-        **fields: Any,
-    ) -> None:
+    def __init__(self, hooks: Hooks, **fields: Any) -> None:
         self.hooks: Hooks = hooks
-        self.failed: Callable[[str, str, str, str], None] = failed
-        self._settled = settled
+        self._fields: dict[str, Any] = {**fields, "extensions": hooks.extensions, "views": self}
         self._views = {
-            extension.name: TaskView(**fields, extensions=hooks.extensions, plugin=extension.name, views=self)
-            for extension in hooks.extensions
+            plugin.name: TaskView(**self._fields, plugin=plugin.name) for plugin in hooks.extensions
         }
+
+    def settled(self, view: TaskView) -> None:
+        """Take what a hook staged on `view`."""
+        raise NotImplementedError
+
+    def failed(self, plugin: str, hook: str, error: str, policy: str) -> None:
+        """Note that a hook failed and what was done about it."""
+        raise NotImplementedError
 
     def view(self, plugin: str, hook: str) -> TaskView:
         """The plugin's view, ready to stage work for `hook`."""
@@ -243,16 +250,22 @@ class Views:
         view.begin(hook)
         return view
 
+    def stage(self, plugin: str, hook: str) -> TaskView:
+        """One more view of the plugin, for what stages beside its hooks."""
+        view = TaskView(**self._fields, plugin=plugin)
+        view.begin(hook)
+        return view
+
     def settle(self, plugin: str, hook: str) -> None:
-        """Hand on what the hook staged."""
+        """The hook returned: what it staged is kept."""
         view = self._views[plugin]
         try:
-            self._settled(view)
+            self.settled(view)
         finally:
             view.end()
 
     def drop(self, plugin: str, hook: str) -> None:
-        """Forget what the hook staged."""
+        """The hook failed: what it staged is gone."""
         self._views[plugin].end()
 
     def broken(self, plugin: str) -> str:
@@ -262,6 +275,7 @@ class Views:
 
     def set(self, **fields: Any) -> None:
         """Change these fields of every view."""
+        self._fields |= fields
         for view in self._views.values():
             for name, value in fields.items():
                 setattr(view, name, value)

@@ -63,7 +63,7 @@ class Rehearsal(Views):
         self._folder = Folder([reducer(extension) for extension in hooks.extensions])
         self._state = self._folder.start()
         fields = {"state": self._state, "folder": self._folder, "env": env or Nowhere(), **fields}
-        super().__init__(hooks, self._take, self._note, **fields)
+        super().__init__(hooks, **fields)
         self._catch_up()
 
     @property
@@ -108,7 +108,7 @@ class Rehearsal(Views):
         self.settle(by, "run")
         return output
 
-    def _take(self, view: TaskView) -> None:
+    def settled(self, view: TaskView) -> None:
         """Give what a hook staged its place in the log."""
         types = self._extensions[view.plugin].record_types
         for staged in view.pending:
@@ -121,7 +121,8 @@ class Rehearsal(Views):
         self.children += view.creates
         self._catch_up()
 
-    def _note(self, plugin: str, hook: str, error: str, policy: str) -> None:
+    def failed(self, plugin: str, hook: str, error: str, policy: str) -> None:
+        """Record that a hook failed, or be an `AssertionError` if `strict`."""
         if self._strict:
             raise AssertionError(f"Plugin {plugin!r}, hook {hook}: it raised {error.rstrip('.')}.")
         self.failures.append(PluginFailed(plugin=plugin, hook=hook, error=error, policy=policy))
