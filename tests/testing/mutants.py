@@ -191,8 +191,8 @@ MUTANTS = [
     Mutant(
         "a claimer waits between looking and taking",
         "store.py",
-        "        claims = [self._claim(row, worker) for row in list(islice(fitting, max(limit, 0)))]\n",
-        "        found = list(islice(fitting, max(limit, 0)))\n"
+        "        claims = [self._claim(row, worker) for row in upto(limit, fitting)]\n",
+        "        found = upto(limit, fitting)\n"
         "        await anyio.lowlevel.checkpoint()\n"
         "        claims = [self._claim(row, worker) for row in found]\n",
         "concurrent_claimers_get_different_tasks",
@@ -882,8 +882,8 @@ MUTANTS = [
     Mutant(
         "a claimer waits after it has looked",
         "store.py",
-        "        claims = [self._claim(row, worker) for row in list(islice(fitting, max(limit, 0)))]\n",
-        "        found = list(islice(fitting, max(limit, 0)))\n"
+        "        claims = [self._claim(row, worker) for row in upto(limit, fitting)]\n",
+        "        found = upto(limit, fitting)\n"
         "        await checkpoint()\n"
         "        claims = [self._claim(row, worker) for row in found]\n",
         "of_two_claims_at_once_one_gets_the_task",
@@ -899,29 +899,29 @@ MUTANTS = [
     Mutant(
         "an inbox is in the order of the digits",
         "store.py",
-        "islice(self._row(task).inbox.values(), max(limit, 0))",
-        "islice(sorted(self._row(task).inbox.values(), key=lambda item: str(item.n)), limit)",
+        "upto(limit, self._row(task).inbox.values())",
+        "sorted(self._row(task).inbox.values(), key=lambda item: str(item.n))[:limit]",
         "a_long_inbox_stays_in_order",
     ),
     Mutant(
         "an inbox gives one page at most",
         "store.py",
-        "inbox.values(), max(limit, 0))",
-        "inbox.values(), min(limit, 1000))",
+        "upto(limit, self._row(task).inbox.values())",
+        "upto(min(limit, 1000), self._row(task).inbox.values())",
         "a_long_inbox_stays_in_order",
     ),
     Mutant(
         "a log gives one page at most",
         "store.py",
-        "None if limit is None else max(limit, 0)",
-        "min(1000 if limit is None else limit, 1000)",
+        "upto(limit, lines)",
+        "upto(min(1000 if limit is None else limit, 1000), lines)",
         "a_long_log_is_read_whole",
     ),
     Mutant(
         "a claim gives one page at most",
         "store.py",
-        "islice(fitting, max(limit, 0))",
-        "islice(fitting, min(limit, 100))",
+        "upto(limit, fitting)",
+        "upto(min(limit, 100), fitting)",
         "many_rows_come_when_asked",
     ),
     Mutant(
@@ -958,6 +958,13 @@ MUTANTS = [
         "        if worker in self._held:\n",
         "        for worker in [other for other in self._held if other.strip() == worker.strip()]:\n",
         "workers_and_kinds_are_kept_apart_by_name",
+    ),
+    Mutant(
+        "any text and number is taken",
+        "rows.py",
+        "        msgspec.msgpack.encode(value, enc_hook=list)\n",
+        "        pass\n",
+        "what_no_store_keeps_is_refused",
     ),
     Mutant(
         "kinds are compared without case",

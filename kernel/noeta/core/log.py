@@ -194,7 +194,11 @@ class Watch(Protocol):
 
 
 class Store(Protocol):
-    """Where tasks live. Every method raises only `UnknownTask`, `TaskOver` and the `StoreError` classes."""
+    """Where tasks live.
+
+    Every method raises only `UnknownTask`, `TaskOver` and the `StoreError` classes, and `NotStorable` for a
+    text with a lone surrogate or a number of more than 64 bits, of which nothing is kept.
+    """
 
     async def create(self, new: NewTask) -> None:
         """Create a task, ready to be claimed when it has a post, else waiting (``idle``).

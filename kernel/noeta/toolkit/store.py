@@ -7,6 +7,7 @@ from noeta.core.errors import Corrupt as Corrupt
 from noeta.core.errors import Duplicate as Duplicate
 from noeta.core.errors import Fenced as Fenced
 from noeta.core.errors import Full as Full
+from noeta.core.errors import NotStorable as NotStorable
 from noeta.core.errors import ReadOnly as ReadOnly
 from noeta.core.errors import StoreError as StoreError
 from noeta.core.errors import TaskOver as TaskOver

@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import msgspec
 import pytest
 
+from noeta.testing.clock import FrozenClock
 from noeta.toolkit.store import Append, Blob, Full, Line, Post, Unavailable
 from noeta_sqlite import SqliteReader, upkeep
 
@@ -103,7 +105,7 @@ async def test_old_tasks_can_go_until_the_file_is_small(path: Path, opened: Any,
         for number in range(6):
             name = f"task {number}"
             mail = [Post(task=name, key="k", kind="message", body=b"{}")]
-            await store.create(new_task(name, ["x" * 50_000], posts=mail))
+            await store.create(new_task(name, ["x" * 200_000], posts=mail))
             (claim,) = await store.claim("worker", task=name)
             end = Append(expected_seq=1, id=name.encode(), status="ended", release=True, consume=[1])
             await store.append(claim, end)
@@ -111,10 +113,41 @@ async def test_old_tasks_can_go_until_the_file_is_small(path: Path, opened: Any,
         before = await store.stats()
         assert len(await store.sweep(2e9, limit=4)) == 4
         stats = await store.stats()
-        assert stats.free > 150_000
+        assert stats.free > 700_000
         await store.compact()
         assert (await store.stats()).file < before.file * 0.6
         assert len(await store.tasks()) == 2
+
+
+async def test_trees_go_by_size_those_that_ended_first_before_others(
+    path: Path, opened: Any, new_task: Any
+) -> None:
+    clock = FrozenClock()
+    async with opened(path, clock=clock) as store:
+
+        async def end(name: str, **appended: Any) -> None:
+            (claim,) = await store.claim("worker", task=name)
+            append = Append(expected_seq=1, id=name.encode(), status="ended", release=True, consume=[1])
+            await store.append(claim, msgspec.structs.replace(append, **appended))
+            clock.advance(10)
+
+        for name, size in (("small", 100), ("large", 5_000), ("live", 9_000), ("blob", 100)):
+            mail = [Post(task=name, key="k", kind="message", body=b"{}")]
+            await store.create(new_task(name, ["x" * size], posts=mail))
+        mail = [Post(task="child", key="k", kind="message", body=b"{}")]
+        await store.create(new_task("child", parent="blob", root="blob", posts=mail))
+        for name in ("large", "blob", "small"):
+            await end(name, blobs=[Blob("b", b"x" * 3_000)] * (name == "blob"))
+        # The tree of "blob" ends with its child, so as the last.
+        await end("child")
+        assert await store.ended_beyond(9_000) == 0.0
+        before = await store.ended_beyond(8_000)
+        assert await store.sweep(before) == ["large"]
+        assert await store.ended_beyond(8_000) == 0.0
+        assert await store.sweep(await store.ended_beyond(3_300)) == ["small"]
+        assert sorted(await store.sweep(await store.ended_beyond(3_000))) == ["blob", "child"]
+        assert [row.task for row in await store.tasks()] == ["live"]
+        assert await store.ended_beyond(0) == 0.0
 
 
 @pytest.mark.parametrize(

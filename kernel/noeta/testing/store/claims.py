@@ -278,15 +278,17 @@ async def those_that_wait_longest_come_first(make_store: StoreFactory) -> None:
 
 
 async def a_lost_task_is_not_kept_waiting_by_later_ones(make_store: StoreFactory) -> None:
-    """A task whose worker was lost long ago comes before one that has just become ready (I28)."""
+    """Tasks whose workers were lost come in the order in which the leases ran out, and first (I28)."""
     async with opened(make_store) as world:
-        await world.running("lost", "gone")
+        await world.running("lost", "z")
+        world.clock.advance(1)
+        await world.running("lost later", "a")
         world.clock.advance(1000)
         for task in ("fresh", "fresher"):
             await world.ready(task)
             world.clock.advance(1)
-        order = [(await world.store.claim("worker"))[0].task for _ in range(3)]
-        expect(order, ["lost", "fresh", "fresher"], "the order of claims")
+        order = [(await world.store.claim("worker"))[0].task for _ in range(4)]
+        expect(order, ["lost", "lost later", "fresh", "fresher"], "the order of claims")
 
 
 async def a_release_leaves_what_is_left_to_do(make_store: StoreFactory) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from noeta.core.errors import Duplicate
+from noeta.core.errors import Duplicate, NotStorable
 from noeta.core.log import SnapshotPart, Timer
+from noeta.testing.store.observed import observe, same
 from noeta.testing.store.world import StoreFactory, expect, line, lines, mail, new, opened, refused, texts
 
 LONG = "n" * 299
@@ -95,8 +96,7 @@ async def a_long_log_is_read_whole(make_store: StoreFactory) -> None:
         for asked, part in cases:
             found = await world.store.read("task", **asked)
             alike(texts(found), wanted[part], f"the records read with {asked}")
-        found = await world.store.messages("task")
-        expect(len(found), 500, "the number of records with a message")
+        expect(len(await world.store.messages("task")), 500, "the number of records with a message")
 
 
 async def many_rows_come_when_asked(make_store: StoreFactory) -> None:
@@ -170,10 +170,51 @@ async def workers_and_kinds_are_kept_apart_by_name(make_store: StoreFactory) -> 
                 expect([entry.seq for entry in found], [seq], f"the records of {only!r}")
 
 
+async def what_no_store_keeps_is_refused(make_store: StoreFactory) -> None:
+    """A lone surrogate and a number of more than 64 bits are refused, with nothing kept (I1, I32)."""
+    text, number = "\ud800", 2**64
+    async with opened(make_store) as world:
+        store = world.store
+        claim = await world.running("task")
+        last = (await store.task("task")).last_seq
+
+        async def append(**fields: Any) -> None:
+            await world.append(claim, last, world.ids.token(), lines(last, 1), **fields)
+
+        calls: dict[str, Callable[[], Awaitable[Any]]] = {
+            "a task with such an id": lambda: store.create(new(text)),
+            "a task with such a key": lambda: store.create(new("child", parent="task", key=text)),
+            "a task of such a version": lambda: store.create(new("child", version=number)),
+            "a post with such a key": lambda: store.post(mail("task", text)),
+            "a claim by such a worker": lambda: store.claim(text),
+            "a timer of such a name": lambda: append(set_timers=[Timer(name=text, gen=2, at=5.0)]),
+            "a timer of such a generation": lambda: append(set_timers=[Timer(name="t", gen=number, at=5.0)]),
+            "such a reason": lambda: append(status="waiting", reason=text, consume=[1]),
+            "such a version": lambda: append(version=number),
+            "a post in an append": lambda: append(posts=[mail("task", text)]),
+        }
+        before = await observe(store)
+        for what, call in calls.items():
+            await refused(call(), NotStorable, what)
+            same(await observe(store), before, f"after {what} was refused")
+        alike(await store.read("task", number), [], "the records behind any seq")
+        for through in (number, -number):
+            found = len(await store.read("task", through=through, limit=number))
+            expect(found, last if through > 0 else 0, f"the number of records up to {through}")
+        for limit in (0, -1, -number):
+            expect(len(await store.read("task", limit=limit)), 0, f"the number of records, at most {limit}")
+            expect(len(await store.tasks(limit=limit)), 0, f"the number of tasks, at most {limit}")
+            expect(len(await store.inbox("task", limit)), 0, f"the number of items, at most {limit}")
+        expect(len(await store.tasks(limit=number)), 1, "the number of tasks, however many")
+        expect(await store.fire_timers(number), 0, "the number of timers")
+        expect(await store.sweep(0.0, number), [], "the tasks swept")
+
+
 CHECKS: tuple[Callable[[StoreFactory], Any], ...] = (
     a_long_inbox_stays_in_order,
     a_long_log_is_read_whole,
     many_rows_come_when_asked,
     names_that_differ_are_kept_apart,
     workers_and_kinds_are_kept_apart_by_name,
+    what_no_store_keeps_is_refused,
 )

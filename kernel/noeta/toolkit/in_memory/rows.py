@@ -2,13 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+import sys
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import TypeVar
 
+import msgspec
 from msgspec import structs
 
 from noeta.core.codec import Blob, Line
+from noeta.core.errors import NotStorable
 from noeta.core.items import Post
 from noeta.core.log import InboxItem, NewTask, SnapshotPart, Status, TaskRow, Timer
+
+T = TypeVar("T")
+
+
+def check_storable(value: object) -> None:
+    """Raise `NotStorable` when a text or a number in `value` is none that a store on disk could keep."""
+    try:
+        msgspec.msgpack.encode(value, enc_hook=list)
+    except (OverflowError, UnicodeEncodeError) as error:
+        raise NotStorable("what the store was given", f"{error}") from None
+
+
+def upto(limit: int | None, things: Iterable[T]) -> list[T]:
+    """The first of `things`, as many as a limit of any size allows; None is no limit."""
+    return list(islice(things, None if limit is None else min(max(limit, 0), sys.maxsize)))
 
 
 class TaskData:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Collection, Iterator, Sequence
 from contextlib import asynccontextmanager
 from heapq import merge
-from itertools import islice
 
 import anyio
 import anyio.lowlevel
@@ -32,7 +31,7 @@ from noeta.core.log import (
 from noeta.core.ports import Clock, Ids
 from noeta.core.records import VERSION
 from noeta.toolkit.in_memory.leases import Leases
-from noeta.toolkit.in_memory.rows import Blobs, TaskData
+from noeta.toolkit.in_memory.rows import Blobs, TaskData, check_storable, upto
 from noeta.toolkit.in_memory.watches import Signal, Watches
 from noeta.toolkit.system import RandomIds, SystemClock
 
@@ -55,6 +54,7 @@ class InMemoryStore(Store):
 
     async def create(self, new: NewTask) -> None:
         await anyio.lowlevel.checkpoint()
+        check_storable(new)
         self._check_new(new)
         if (there := self._existing(new)) is not None:
             raise Duplicate(f"there is a task {there!r} with this id or spawn key", reason="task")
@@ -62,6 +62,7 @@ class InMemoryStore(Store):
 
     async def append(self, claim: Claim, append: Append) -> Appended:
         await anyio.lowlevel.checkpoint()
+        check_storable(append)
         row = self._row(claim.task)
         if append.id == row.last_append:
             return Appended(last_seq=row.last_seq)
@@ -108,6 +109,7 @@ class InMemoryStore(Store):
 
     async def post(self, post: Post) -> None:
         await anyio.lowlevel.checkpoint()
+        check_storable(post)
         row = self._row(post.task)
         if post.key in row.keys:
             raise Duplicate(f"task {post.task!r} has had a post with key {post.key!r}", reason="key")
@@ -116,7 +118,7 @@ class InMemoryStore(Store):
 
     async def inbox(self, task: str, limit: int = 100) -> list[InboxItem]:
         await anyio.lowlevel.checkpoint()
-        return list(islice(self._row(task).inbox.values(), max(limit, 0)))
+        return upto(limit, self._row(task).inbox.values())
 
     async def claim(
         self,
@@ -130,6 +132,7 @@ class InMemoryStore(Store):
         version: int = VERSION,
     ) -> list[Claim]:
         await anyio.lowlevel.checkpoint()
+        check_storable(worker)
         if self._leases.ran_out(worker):
             raise Fenced(f"the lease of worker {worker!r} ran out", reason="lease")
         fitting = (
@@ -140,7 +143,7 @@ class InMemoryStore(Store):
             and row.version <= version
             and (row.status != "ended" or row.inbox)
         )
-        claims = [self._claim(row, worker) for row in list(islice(fitting, max(limit, 0)))]
+        claims = [self._claim(row, worker) for row in upto(limit, fitting)]
         self._leases.extend(worker, lease)
         return claims
 
@@ -169,7 +172,7 @@ class InMemoryStore(Store):
     ) -> list[Line]:
         await anyio.lowlevel.checkpoint()
         lines = self._row(task).read(after, through, only)
-        return list(islice(lines, None if limit is None else max(limit, 0)))
+        return upto(limit, lines)
 
     async def messages(
         self, task: str, after: int = 0, *, through: int | None = None

@@ -6,8 +6,8 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from noeta.toolkit.store import Claim, Conflict, Fenced, Line, timer_post
-from noeta_sqlite.database import Database
-from noeta_sqlite.leases import extend, give_up, ran_out
+from noeta_sqlite.database import Database, upto
+from noeta_sqlite.leases import all_lost, extend, give_up, ran_out
 from noeta_sqlite.schema import LAST_SEQ, place
 from noeta_sqlite.tasks import accept, change, check_claim, row_of, touch
 
@@ -30,21 +30,20 @@ def claim(
     values: list[Any] = [version]
     for column, wanted in (("queue", queues), ("agent", agents), ("task", None if task is None else [task])):
         if wanted is not None:
-            where += f" AND task.{column} IN ({', '.join('?' * len(wanted))})"
+            where += f" AND {column} IN ({', '.join('?' * len(wanted))})"
             values += wanted
-    columns = "task.id, task.task, task.worker, task.token, task.status, task.fence, task.attempts"
+    columns = "id, task, worker, token, status, fence, attempts"
     # Those whose worker was lost have waited for as long as its lease ran, so they come first.
-    # Workers first: those whose lease ran out are few, whatever is held by the others. The plus keeps SQLite
-    # from looking tasks up by their names instead.
     lost = (
-        f"SELECT {columns} FROM worker CROSS JOIN task ON task.worker = worker.worker"
-        " WHERE token IS NOT NULL AND (boot != ? OR until < ?) AND (status != 'ended' OR unread > 0)"
-        f" AND {where.replace(' task.', ' +task.')} LIMIT ?"
+        f"SELECT {columns} FROM task INDEXED BY task_worker WHERE worker = ? AND token IS NOT NULL"
+        f" AND (status != 'ended' OR unread > 0) AND {where} LIMIT ?"
     )
-    rows = db.all(lost, db.boot, db.clock.monotonic(), *values, max(limit, 0))
+    rows: list[Any] = []
+    for gone in all_lost(db):
+        rows += db.all(lost, gone, *values, upto(limit - len(rows)))
     if len(rows) < limit:
         wanting = f"SELECT {columns} FROM task WHERE turn IS NOT NULL AND {where} ORDER BY turn LIMIT ?"
-        rows += db.all(wanting, *values, limit - len(rows))
+        rows += db.all(wanting, *values, upto(limit - len(rows)))
     claims = [_take(db, worker, *row) for row in rows]
     extend(db, worker, lease)
     return claims
@@ -97,7 +96,7 @@ ORDER BY 1 LIMIT ?2
 
 def fire_timers(db: Database, limit: int) -> int:
     """As `Store.fire_timers`."""
-    due = db.all(DUE, db.clock.now(), limit)
+    due = db.all(DUE, db.clock.now(), upto(limit))
     for _, name, gen, text, id, task in due:
         if name is None:
             change(db, id, status="ready", reason="", retry_at=None)
@@ -143,7 +142,7 @@ LIMIT ?2
 def sweep(db: Database, ended_before: float, limit: int) -> list[str]:
     """As `Store.sweep`."""
     gone: list[str] = []
-    for (root,) in db.all(SWEPT, ended_before, limit, db.boot, db.clock.monotonic()):
+    for (root,) in db.all(SWEPT, ended_before, upto(limit), db.boot, db.clock.monotonic()):
         for id, task, worker in db.all("SELECT id, task, worker FROM task WHERE root = ?", root):
             blobs = [name for (name,) in db.all("SELECT sha256 FROM hold WHERE task = ?", id)]
             db.run("DELETE FROM record WHERE id BETWEEN ? AND ?", place(id, 0), place(id, LAST_SEQ))

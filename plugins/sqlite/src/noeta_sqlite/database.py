@@ -15,6 +15,13 @@ from noeta.toolkit.store import Clock, Ids, UnknownTask
 from noeta_sqlite.faults import gone, replaced
 from noeta_sqlite.looking import Identity, port_errors
 
+MOST = 2**63 - 1
+
+
+def upto(limit: int | None) -> int:
+    """A limit as SQLite takes it. None is no limit; below 1 gives nothing, which for SQLite would be all."""
+    return MOST if limit is None else min(max(limit, 0), MOST)
+
 
 class Database:
     """A connection with short ways to ask it, and a note of what the open transaction did.

@@ -6,15 +6,22 @@ import errno
 import sqlite3
 from pathlib import Path
 
-from noeta.toolkit.store import Corrupt, Full, ReadOnly, StoreError, Unavailable
+from noeta.toolkit.store import Corrupt, Full, NotStorable, ReadOnly, StoreError, Unavailable
 
 NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 NOT_ALLOWED = {errno.EACCES, errno.EPERM, errno.EROFS}
 NO_HANDLES = {errno.EMFILE, errno.ENFILE}
 
 
-def translated(error: sqlite3.Error | OSError, path: Path) -> StoreError:
-    """The port's error for one of SQLite's or of the system's."""
+Fault = sqlite3.Error | OSError | OverflowError | UnicodeEncodeError
+"""What SQLite and the system raise, and Python on the way to them."""
+FAULTS = (sqlite3.Error, OSError, OverflowError, UnicodeEncodeError)
+
+
+def translated(error: Fault, path: Path) -> StoreError | NotStorable:
+    """The port's error for one of these."""
+    if isinstance(error, OverflowError | UnicodeEncodeError):
+        return NotStorable("what the store was given", f"{error}")
     if isinstance(error, OSError):
         return _from_system(error, path)
     code = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF

@@ -23,11 +23,21 @@ def extend(db: Database, worker: str, seconds: float) -> None:
     )
 
 
+def all_lost(db: Database) -> list[str]:
+    """The workers whose lease ran out while they held something, the longest lost first."""
+    sql = "SELECT worker FROM worker WHERE boot != ?1 OR until < ?2 ORDER BY boot = ?1, until"
+    return [worker for (worker,) in db.all(sql, db.boot, db.clock.monotonic())]
+
+
 def give_up(db: Database, worker: str) -> None:
-    """Drop the lease of a worker that holds nothing any more."""
-    if not ran_out(db, worker):
-        db.run(
-            "DELETE FROM worker WHERE worker = ?1"
-            " AND NOT EXISTS (SELECT 1 FROM task WHERE worker = ?1 AND token IS NOT NULL)",
-            worker,
-        )
+    """Drop the lease of a worker that holds nothing any more.
+
+    One that ran out stays, for the worker may come back; not after the machine has stopped, for it cannot.
+    """
+    db.run(
+        "DELETE FROM worker WHERE worker = ?1 AND (boot != ?2 OR until >= ?3)"
+        " AND NOT EXISTS (SELECT 1 FROM task WHERE worker = ?1 AND token IS NOT NULL)",
+        worker,
+        db.boot,
+        db.clock.monotonic(),
+    )

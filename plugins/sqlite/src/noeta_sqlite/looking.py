@@ -11,7 +11,7 @@ from typing import TypeVar
 from urllib.parse import quote
 
 from noeta.toolkit.store import Corrupt, StoreError, Unavailable, UnknownTask
-from noeta_sqlite.faults import no_database, translated
+from noeta_sqlite.faults import FAULTS, no_database, translated
 from noeta_sqlite.schema import APPLICATION_ID, VERSION
 
 T = TypeVar("T")
@@ -86,7 +86,7 @@ def port_errors(path: Path) -> Iterator[None]:
     """Let out only errors of the port."""
     try:
         yield
-    except (sqlite3.Error, OSError) as error:
+    except FAULTS as error:
         raise translated(error, path) from error
 
 

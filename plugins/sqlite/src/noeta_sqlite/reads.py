@@ -6,7 +6,7 @@ from collections.abc import Collection
 from typing import Any
 
 from noeta.toolkit.store import Corrupt, InboxItem, Line, SnapshotPart, Status, TaskRow, Timer
-from noeta_sqlite.database import Database
+from noeta_sqlite.database import Database, upto
 from noeta_sqlite.schema import LAST_SEQ, place
 
 COLUMNS = (
@@ -40,12 +40,13 @@ def tasks(
     wanted = {"status": status, "agent": agent, "parent": parent, "root": root, "base": base}
     wanted = {column: value for column, value in wanted.items() if value is not None}
     where = [f"{column} = ?" for column in wanted] + ["(created_at, task) > (?, ?)"] * (after is not None)
-    # Only what leaves empty ones out may use their indexes.
+    # Only what leaves empty ones out may use their indexes, and what leaves the waiting out that of states.
     where += [f"{column} != ''" for column in ("parent", "base") if wanted.get(column)]
+    where += ["status != 'waiting'"] * (status not in {None, "waiting"})
     values: list[Any] = [*wanted.values(), *((after.created_at, after.task) if after else ())]
     condition = f"WHERE {' AND '.join(where)}" if where else ""
     sql = f"SELECT {COLUMNS} FROM task {condition} ORDER BY created_at, task LIMIT ?"
-    return [_row(row) for row in db.all(sql, *values, limit)]
+    return [_row(row) for row in db.all(sql, *values, upto(limit))]
 
 
 def read(
@@ -70,7 +71,7 @@ def read(
         where += f" AND name IN ({', '.join('?' * len(chosen))})"
         values += chosen
     sql = f"SELECT seq, line, name, message FROM record WHERE {where} ORDER BY id LIMIT ?"
-    rows = db.all(sql, *values, -1 if limit is None else limit)
+    rows = db.all(sql, *values, upto(limit))
     try:
         return [Line(seq, line, names[name], message == 1) for seq, line, name, message in rows]
     except KeyError as error:
@@ -96,7 +97,7 @@ def inbox(db: Database, task: str, limit: int) -> list[InboxItem]:
         "SELECT n, key, kind, body FROM inbox INDEXED BY inbox_unread"
         " WHERE task = ? AND body IS NOT NULL ORDER BY n LIMIT ?"
     )
-    rows = db.all(sql, db.task_id(task), limit)
+    rows = db.all(sql, db.task_id(task), upto(limit))
     return [InboxItem(n=n, key=key, kind=kind, body=body) for n, key, kind, body in rows]
 
 

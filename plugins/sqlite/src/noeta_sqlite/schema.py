@@ -49,6 +49,8 @@ CREATE UNIQUE INDEX task_key ON task (parent, key) WHERE key != '';
 CREATE INDEX task_turn ON task (turn) WHERE turn IS NOT NULL;
 CREATE INDEX task_worker ON task (worker) WHERE token IS NOT NULL;
 CREATE INDEX task_retry ON task (retry_at) WHERE retry_at IS NOT NULL;
+-- Most tasks of a store wait: the others are looked for.
+CREATE INDEX task_status ON task (status, created_at, task) WHERE status != 'waiting';
 CREATE INDEX task_created ON task (created_at, task);
 CREATE INDEX task_root ON task (root);
 CREATE INDEX task_ended ON task (updated_at) WHERE status = 'ended';

@@ -190,6 +190,16 @@ class SqliteStore(Store):
         self._check()
         await anyio.to_thread.run_sync(upkeep.compact, self.path)
 
+    async def ended_beyond(self, size: int) -> float:
+        """What to give to `sweep` so that trees of tasks that have ended take at most `size` bytes.
+
+        Those that ended last are kept. 0 when there is not that much. The bytes are those of records, items,
+        snapshots and blobs; a blob counts in each tree that holds it. All of it is looked at, which takes a
+        second or more for a GB, while others go on.
+        """
+        self._check()
+        return await anyio.to_thread.run_sync(upkeep.ended_beyond, self.path, size)
+
     async def stats(self) -> Stats:
         """How much there is, and how it is kept."""
         return await self._read(upkeep.stats)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sqlite3
 import tempfile
@@ -61,6 +62,30 @@ def stats(db: Database) -> Stats:
         reset_bug=has_reset_bug(sqlite3.sqlite_version_info),
         synchronous="" if reads_only else LEVELS[level],
     )
+
+
+ENDED = """
+SELECT max(updated_at) AS ended, sum(
+    (SELECT coalesce(sum(length(line)), 0) FROM record WHERE record.id BETWEEN first AND last)
+    + (SELECT coalesce(sum(length(key) + coalesce(length(body), 0)), 0) FROM inbox WHERE inbox.task = of)
+    + (SELECT coalesce(sum(length(data)), 0) FROM part WHERE part.task = of)
+    + (SELECT coalesce(sum(length(data)), 0) FROM hold JOIN blob USING (sha256) WHERE hold.task = of)
+) FROM (
+    SELECT root, status, updated_at, id AS of, id << 32 AS first, (id << 32) + 4294967295 AS last FROM task
+)
+GROUP BY root HAVING min(status = 'ended') ORDER BY ended DESC
+"""
+
+
+def ended_beyond(path: Path, size: int) -> float:
+    """As `SqliteStore.ended_beyond`."""
+    with port_errors(path):
+        trees: list[tuple[float, int]] = looked(path, lambda connection: connection.execute(ENDED).fetchall())
+    for ended, taken in trees:
+        size -= taken
+        if size < 0:
+            return math.nextafter(ended, math.inf)
+    return 0.0
 
 
 def has_reset_bug(version: tuple[int, int, int]) -> bool:

@@ -5,13 +5,12 @@ The flush of a commit costs far more than the statements before it, so callers t
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
 from noeta_sqlite.checkpoints import Checkpoints
 from noeta_sqlite.database import Database, in_snapshot
-from noeta_sqlite.faults import translated
+from noeta_sqlite.faults import FAULTS, translated
 from noeta_sqlite.jobs import Job, JobThread, tell
 from noeta_sqlite.turn import Turn
 
@@ -98,7 +97,7 @@ class Writer(JobThread):
 
     def _told(self, error: Exception) -> Exception:
         """What the caller is told."""
-        if not isinstance(error, sqlite3.Error | OSError):
+        if not isinstance(error, FAULTS):
             return error
         told = translated(error, self._path)
         told.__cause__ = error

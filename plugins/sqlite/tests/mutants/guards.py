@@ -240,8 +240,8 @@ MUTANTS = [
     Mutant(
         "a lease that ran out is forgotten with the last task",
         "leases.py",
-        "    if not ran_out(db, worker):\n",
-        "    if True:\n",
+        " AND (boot != ?2 OR until >= ?3)",
+        " AND (boot != ?2 OR until >= ?3 OR 1)",
         "a_lease_that_ran_out_stays_so",
     ),
     Mutant(
@@ -280,6 +280,13 @@ MUTANTS = [
         "those_that_wait_longest_come_first",
     ),
     Mutant(
+        "the tasks of lost workers come by the names of these",
+        "leases.py",
+        " ORDER BY boot = ?1, until",
+        " ORDER BY worker",
+        "a_lost_task_is_not_kept_waiting_by_later_ones",
+    ),
+    Mutant(
         "a second post sends a task to the end of the line",
         "tasks.py",
         '" THEN coalesce(turn, (SELECT',
@@ -304,8 +311,8 @@ MUTANTS = [
     Mutant(
         "timers go by the monotonic clock",
         "claims.py",
-        "db.all(DUE, db.clock.now(), limit)",
-        "db.all(DUE, db.clock.monotonic() + 1_700_000_000, limit)",
+        "db.all(DUE, db.clock.now(), upto(limit))",
+        "db.all(DUE, db.clock.monotonic() + 1_700_000_000, upto(limit))",
         "a_timer_goes_by_the_wall_clock",
     ),
     Mutant(
