@@ -70,6 +70,7 @@ GATES = {
     "sqlite_size.step.10000": Gate("8", 1_300, 1_100),
     "sqlite_size.payload.10000": Gate("8", 1.5, 1.2),
     "sqlite_size.flat": Gate("8", 1.1, 1.0),
+    "sqlite_size.snapshots": Gate("13", 20, 10),
     "sqlite_size.parked.10000": Gate("16", 1_024, 614),
     "sqlite_size.parked.100000": Gate("16", 1_024, 614),
     "sqlite_size.grown": Gate("16", 1.0, 0.1),

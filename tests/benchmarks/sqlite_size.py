@@ -8,15 +8,18 @@ import time
 from pathlib import Path
 from typing import Any
 
-from logs import log
+from logs import log, log_of_steps
 from measure import Value, exact, fresh, resident, spread
+from plugins import PLUGINS
 from records import step
 from sqlite_writes import Raw, place
 from store import along
 
-from noeta.core.codec import Line, encode
+from noeta.core.codec import Line, decode, encode
+from noeta.core.fold import Folder
+from noeta.host.snapshot import Snapshots
 from noeta.toolkit.store import Append, NewTask, Post
-from noeta_sqlite import SqliteStore
+from noeta_sqlite import SqliteStore, checkpoints
 
 STEPS = (1_000, 10_000)
 PARKED = (10_000, 100_000)
@@ -59,6 +62,41 @@ async def _write(store: SqliteStore, lines: list[Line], parts: Any) -> None:
             claim, Append(expected_seq=at, id=at.to_bytes(16, "big"), lines=some, consume=[1] * (at == 3))
         )
     await store.append(claim, Append(expected_seq=len(lines), id=b"z" * 16, snapshot=parts))
+
+
+def snapshots(steps: int) -> dict[str, float]:
+    """Bytes that snapshots add to what is written while a turn of so many steps goes on, and the log's."""
+    lines = log_of_steps(steps, growing=True)
+    # So that nothing is written over, and the length of the write-ahead log is what was written.
+    checkpoints.PAGES, checkpoints.LONG = 2**30, 2**40
+    written = []
+    for taking in (False, True):
+        with place(on_disk=True) as folder, asyncio.Runner() as runner:
+            store = SqliteStore(folder / "noeta.db", synchronous="NORMAL")
+            runner.run(_go_on(store, lines, taking))
+            written.append((folder / "noeta.db-wal").stat().st_size)
+            runner.run(store.aclose())
+    return {"snapshots": written[1] - written[0], "log": sum(len(line.data) for line in lines)}
+
+
+async def _go_on(store: SqliteStore, lines: list[Line], taking: bool) -> None:
+    """Append a log bit by bit, with a snapshot whenever one is due."""
+    post = Post(task="t", key="k1", kind="message", body=b"{}")
+    await store.create(NewTask(task="t", agent="coder", root="t", lines=lines[:3], posts=[post]))
+    (claim,) = await store.claim("w1", lease=3600.0)
+    folder = Folder(PLUGINS)
+    taken, state = Snapshots(store, "t", folder), folder.start()
+    for line in lines[:3]:
+        folder.apply(state, decode(line))
+    for at in range(3, len(lines), 3):
+        some = lines[at : at + 3]
+        for line in some if taking else ():
+            folder.apply(state, decode(line))
+        taken.grown(some)
+        parts = taken.take(state) if taking and taken.due else []
+        await store.append(
+            claim, Append(expected_seq=at, id=at.to_bytes(16, "big"), lines=some, snapshot=parts)
+        )
 
 
 async def _park(store: SqliteStore, first: int, last: int) -> None:
@@ -168,6 +206,11 @@ def measure(quick: bool) -> list[Value]:
         ]
     if len(sizes) > 1:
         values.append(Value("flat", "the second over the first", exact(sizes[10_000] / sizes[1_000]), "x"))
+    steps = 1_000 if quick else 10_000
+    of = fresh("sqlite_size", "snapshots", steps)
+    words = f"bytes written for snapshots, of the log: a turn of {steps:,} steps"
+    note = f"{of['snapshots'] / 1e6:.1f} MB"
+    values.append(Value("snapshots", words, exact(of["snapshots"] / of["log"] * 100), "%", note))
     counts = [1_000, 5_000] if quick else list(PARKED)
     few, most = fresh("sqlite_size", "parked", counts)
     for of in (few, most):
