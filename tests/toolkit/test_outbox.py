@@ -26,6 +26,9 @@ from noeta.toolkit.outbox import Outbox, OutboxState
 from noeta.toolkit.record_types import record_types
 
 
+REGISTRY = Registry()
+
+
 class Crash(BaseException):
     """The process is gone."""
 
@@ -93,12 +96,11 @@ class Mail(Outbox):
         await super().on_event(view, recorded)
 
 
-class Worker:
+class Worker(Views):
     """A claim of the task: the least of a runner that an outbox needs. `Crash` ends it."""
 
     def __init__(self, world: World, plugin: Extension) -> None:
         self.world, self.plugin = world, plugin
-        self.hooks = Registry().compose([plugin])
         self.folder = Folder([reducer(plugin)])
         self.state = self.folder.start()
         for record in world.log:
@@ -107,8 +109,8 @@ class Worker:
         self.posts: list[Post] = []
         self.untold: list[Envelope] = []
         new_id = map("n{}".format, world.ids).__next__
-        fields = {"state": self.state, "folder": self.folder, "new_id": new_id}
-        self.views = Views(self.hooks, self.settle, self.failed, **fields)
+        hooks = REGISTRY.compose([plugin])
+        super().__init__(hooks, state=self.state, folder=self.folder, new_id=new_id)
 
     @property
     def waiting(self) -> list[Any]:
@@ -123,7 +125,7 @@ class Worker:
     def put(self, extension: str, kind: str, data: Any, message: Message | None = None) -> None:
         self.place(encode(0, 0.0, extension, kind, data, message=message))
 
-    def settle(self, view: TaskView) -> None:
+    def settled(self, view: TaskView) -> None:
         for made in view.pending:
             self.place(made)
         self.posts += view.enqueued
@@ -144,9 +146,9 @@ class Worker:
         for record in records:
             self.world.step()
             event = recorded(record, self.plugin.record_types)
-            await self.hooks.on_event(self.views, event, only=only)
+            await self.hooks.on_event(self, event, only=only)
 
-    async def settled(self) -> None:
+    async def rest(self) -> None:
         """Commit, tell and drain the inbox until nothing moves."""
         while self.lines or self.posts or self.untold or self.world.inbox:
             items = list(self.world.inbox)
@@ -159,13 +161,13 @@ class Worker:
 
     async def claim(self) -> None:
         """Tell again what may not have been handled."""
-        for by, through in self.hooks.delivered_through(self.views).items():
+        for by, through in self.hooks.delivered_through(self).items():
             await self.tell([record for record in self.world.log if record.seq > through], by)
-        await self.settled()
+        await self.rest()
 
     async def call(self, *bodies: Any) -> None:
         """Let a hook stage effects."""
-        await self.hooks.before_tool(self.views, ToolUse(id="c", name="x", input={"bodies": list(bodies)}))
+        await self.hooks.before_tool(self, ToolUse(id="c", name="x", input={"bodies": list(bodies)}))
 
     def tool(self, *bodies: Any) -> None:
         """Let a tool stage effects."""
@@ -194,7 +196,7 @@ async def perform(worker: Worker, number: int, step: str) -> None:
         case "commit":
             worker.commit()
         case "settle":
-            await worker.settled()
+            await worker.rest()
         case "down" | "deaf":
             setattr(world, step, True)
         case "up":
@@ -214,7 +216,7 @@ async def live(world: World, script: Sequence[str], fuses: Sequence[int]) -> int
             await worker.claim()
             while left:
                 await perform(worker, *left.pop(0))
-            await worker.settled()
+            await worker.rest()
             break
         except Crash:
             continue
@@ -269,7 +271,7 @@ async def test_without_a_fault_each_effect_is_delivered_once_and_at_once() -> No
     worker.tool("c")
     await worker.call("d")
     assert (world.sent, worker.waiting) == ([], ["a", "b", "c", "d"])
-    await worker.settled()
+    await worker.rest()
     assert [body for _, body in world.sent] == ["a", "b", "c", "d"]
     assert len({key for key, _ in world.sent}) == 4
     assert worker.waiting == []
@@ -282,13 +284,13 @@ async def test_one_that_fails_holds_up_the_later_ones_and_loses_none() -> None:
     worker = Worker(world, Mail(world))
     world.down = True
     await worker.call("a")
-    await worker.settled()
+    await worker.rest()
     await worker.call("b", "c")
-    await worker.settled()
+    await worker.rest()
     assert (world.sent, worker.waiting) == ([], ["a", "b", "c"])
     world.down = False
     await worker.call("d")
-    await worker.settled()
+    await worker.rest()
     assert [body for _, body in world.sent] == ["a", "b", "c", "d"]
     assert worker.waiting == []
 
@@ -299,7 +301,7 @@ async def test_a_lost_answer_means_the_same_key_again_at_the_next_claim() -> Non
     world.deaf = True
     worker = Worker(world, Mail(world))
     await worker.call("a")
-    await worker.settled()
+    await worker.rest()
     world.deaf = False
     await Worker(world, Mail(world)).claim()
     await Worker(world, Mail(world)).claim()
@@ -311,20 +313,20 @@ async def test_only_what_waits_is_told_again() -> None:
     world = World()
     worker = Worker(world, Mail(world))
     await worker.call("a")
-    await worker.settled()
-    assert worker.hooks.delivered_through(worker.views) == {}
+    await worker.rest()
+    assert worker.hooks.delivered_through(worker) == {}
     world.down = True
     before = worker.state.seq
     await worker.call("b")
-    await worker.settled()
-    assert worker.hooks.delivered_through(worker.views) == {"mail": before}
+    await worker.rest()
+    assert worker.hooks.delivered_through(worker) == {"mail": before}
     worker.tool("c")
     world.down = False
     await worker.claim()
     world.down = True
     worker.tool("d")
-    await worker.settled()
-    (through,) = worker.hooks.delivered_through(worker.views).values()
+    await worker.rest()
+    (through,) = worker.hooks.delivered_through(worker).values()
     # A tool knows no seq, so its effect stands behind the last one that was delivered.
     assert before < through < worker.state.seq
 
@@ -334,10 +336,10 @@ async def test_a_tool_that_stages_a_body_twice_in_one_call_stages_it_once() -> N
     world = World()
     worker = Worker(world, Mail(world))
     worker.tool("a", "b", "a")
-    await worker.settled()
+    await worker.rest()
     worker.say("on")
     worker.tool("a")
-    await worker.settled()
+    await worker.rest()
     assert [body for _, body in world.sent] == ["a", "b", "a", "on"]
 
 
@@ -353,8 +355,8 @@ async def test_the_key_that_is_staged_is_the_key_that_is_delivered() -> None:
 
     world = World()
     worker = Worker(world, Own(world))
-    await worker.hooks.on_start(worker.views)
-    await worker.settled()
+    await worker.hooks.on_start(worker)
+    await worker.rest()
     assert world.sent == list(zip(keys, "ab", strict=False))
     assert keys[1:] == ["t:mail:mine"] * 2
 
@@ -368,8 +370,8 @@ async def test_what_a_hook_stages_and_then_raises_is_not_delivered() -> None:
 
     world = World()
     worker = Worker(world, Broken(world))
-    await worker.hooks.on_start(worker.views)
-    await worker.settled()
+    await worker.hooks.on_start(worker)
+    await worker.rest()
     assert (world.sent, worker.waiting) == ([], [])
 
 
@@ -406,12 +408,12 @@ async def test_a_plugin_has_more_state_and_records_beside_its_outbox() -> None:
     world = World()
     worker = Worker(world, Counting(world))
     await worker.call("a", "b")
-    await worker.settled()
+    await worker.rest()
     state = worker.state.states["mail"]
     assert (state.waiting, state.seen) == ((), 2)
     world.down = True
     await worker.call("c")
-    await worker.settled()
+    await worker.rest()
     state = worker.state.states["mail"]
     assert msgspec.json.decode(msgspec.json.encode(state), type=CountState) == state
     assert (worker.waiting, state.seen) == (["c"], 2)
@@ -424,7 +426,7 @@ async def test_a_task_that_continues_another_delivers_nothing_of_it() -> None:
     worker = Worker(world, Counting(world))
     worker.put("mail", "sent", Sent(body="x"))
     await worker.call("a")
-    await worker.settled()
+    await worker.rest()
     state = worker.plugin.continue_state(worker.state.states["mail"])
     assert (state.waiting, state.seen) == ((), 1)
 
@@ -439,7 +441,7 @@ async def test_a_plugin_that_folds_another_outbox_leaves_it_alone() -> None:
     worker.put("other", "outbox_staged", {"plugin": "other", "id": "n0", "body": "not mine"})
     await worker.call("a")
     worker.put("other", "outbox_done", {"plugin": "other", "id": "n0", "after": 99})
-    await worker.settled()
+    await worker.rest()
     assert [body for _, body in world.sent] == ["a"]
     assert worker.state.states["mail"].floor < 99
 
@@ -456,7 +458,7 @@ async def test_a_frozen_state_delivers_nothing_since_it_would_not_learn_that_it_
     worker = Worker(world, Breaking(world))
     await worker.call("a")
     worker.put("mail", "bad", None)
-    await worker.settled()
+    await worker.rest()
     assert world.sent == []
 
 
@@ -470,7 +472,7 @@ async def test_an_outbox_without_deliver_says_so() -> None:
 
     world = World()
     worker = Worker(world, Bare())
-    await worker.hooks.on_start(worker.views)
-    await worker.settled()
+    await worker.hooks.on_start(worker)
+    await worker.rest()
     failures = [msgspec.json.decode(it.data) for it in world.log if it.kind == "plugin_failed"]
     assert [it["error"] for it in failures] == ["NotImplementedError: plugin 'mail' has no deliver"]
