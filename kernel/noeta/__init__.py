@@ -54,6 +54,7 @@ from noeta.core.tool import ToolOutput as ToolOutput
 from noeta.core.tool import text_output as text_output
 from noeta.core.tool import tool_flags as tool_flags
 from noeta.core.view import TaskView as TaskView
+from noeta.toolkit.function_tool import function_tool as function_tool
 
 __all__ = [
     "ERASED_KIND",
@@ -107,6 +108,7 @@ __all__ = [
     "TurnFailed",
     "UnknownTask",
     "ask",
+    "function_tool",
     "read_answer",
     "text_output",
     "tool_flags",
