@@ -25,7 +25,6 @@ from noeta.host.registry import Registry
 from noeta.toolkit.outbox import Outbox, OutboxState
 from noeta.toolkit.record_types import record_types
 
-
 REGISTRY = Registry()
 
 

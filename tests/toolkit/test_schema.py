@@ -35,7 +35,15 @@ FILES = {
         },
         "target": {
             "anyOf": [
-                {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]},
+                {"type": "object", "properties": {"a": {"const": 7}, "b": {"type": "null"}}},
+                {
+                    "type": "object",
+                    "properties": {
+                        "a": {"type": "integer"},
+                        "c": {"anyOf": [{"type": "null"}, {"properties": {"d": {"enum": [2, 3]}}}]},
+                    },
+                    "required": ["a"],
+                },
                 {"type": "string"},
             ]
         },
@@ -64,6 +72,12 @@ KNOWN = "known are 'path', 'limit', 'mode', 'title', 'files', 'target'"
         ({"path": "a", "title": {}}, "$.title: must be of type string or null, not object"),
         ({"path": "a", "target": 3}, "$.target: must be of type object or string, not integer"),
         ({"path": "a", "target": {"a": "x"}}, "$.target.a: must be of type integer, not string"),
+        ({"path": "a", "target": {"a": 8, "c": {"d": 2}, "b": 3}}, None),
+        ({"path": "a", "target": {"b": 1}}, "$.target.b: must be of type null, not integer"),
+        (
+            {"path": "a", "target": {"a": 1, "b": "x", "c": {"d": 1}}},
+            "$.target.c.d: must be one of 2, 3, not 1",
+        ),
         (
             {"path": "a", "mode": "wirte"},
             "$.mode: must be one of 'read', 'write', 3, not 'wirte' (did you mean 'write'?)",
@@ -82,6 +96,10 @@ KNOWN = "known are 'path', 'limit', 'mode', 'title', 'files', 'target'"
 )
 def test_a_sentence_names_the_place_and_what_is_wrong_there(value: object, said: str | None) -> None:
     assert check_schema(FILES, value) == said
+
+
+def test_one_word_that_is_allowed_is_named() -> None:
+    assert check_schema({"properties": {"a": {"const": 7}}}, {"a": "x"}) == "$.a: must be 7, not 'x'"
 
 
 def test_a_long_value_is_not_repeated() -> None:

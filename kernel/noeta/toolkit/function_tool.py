@@ -44,10 +44,9 @@ class FunctionTool:
     async def run(self, input: dict[str, Any], ctx: ToolContext) -> ToolOutput:
         """Call the function. Input that its annotations do not allow is an error result that says why."""
         try:
-            values = self._parameters.values(input)
+            values = self._values(input)
         except msgspec.ValidationError as error:
-            why = check_schema(self.input_schema, input) or str(error)
-            return text_output(f"The input does not fit. {why}.", is_error=True)
+            return text_output(f"The input does not fit. {error}.", is_error=True)
         call = partial(self.function, **values, **dict.fromkeys(self._parameters.context, ctx))
         if inspect.iscoroutinefunction(inspect.unwrap(self.function)):
             given = call()
@@ -55,6 +54,12 @@ class FunctionTool:
         # Nothing can stop a thread. One that only reads may be left to itself; what changes something is
         # waited for, so that it does not go on behind the back of whoever cancelled it.
         return output_of(await anyio.to_thread.run_sync(call, abandon_on_cancel=self.read_only))
+
+    def _values(self, input: object) -> dict[str, Any]:
+        # The schema first: its sentences are better, and it is strict inside structs too.
+        if why := check_schema(self.input_schema, input):
+            raise msgspec.ValidationError(why)
+        return self._parameters.values(input)
 
     def __repr__(self) -> str:
         return f"<FunctionTool {self.name}>"

@@ -1,40 +1,58 @@
-"""Making a JSON Schema small: parts stand where they are used, and what a model does not need is left out."""
+"""Making a JSON Schema small and strict: parts stand where they are used, and objects are closed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 PARTS = "#/$defs/"
+# The keywords that hold schemas, by how they hold them. What stands under any other keyword is data.
+BY_NAME = ("properties", "patternProperties")
+IN_LISTS = ("allOf", "anyOf", "oneOf", "prefixItems")
+ALONE = ("additionalProperties", "items")
 
 
 def inlined(schema: dict[str, Any], parts: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
-    """`schema` with each of the `parts` in the place of its ``$ref``, without titles.
+    """`schema` with each of the `parts` in the place of its ``$ref``.
 
     A part that holds itself, or that is used twice and is more than a list of words, stays under ``$defs``.
+    Titles are left out. An object that says what it may hold may hold nothing else, and any other says that
+    it is open.
     """
     uses = [name for node in (schema, *parts.values()) for name in _refs(node)]
     shared = {name for name, part in parts.items() if uses.count(name) > 1 and "enum" not in part}
     kept = shared | {name for name in parts if name in _reach(name, parts)}
 
-    def placed(node: Any) -> Any:
-        if isinstance(node, list):
-            return [placed(inner) for inner in node]
-        if not isinstance(node, dict):
-            return node
+    def placed(node: dict[str, Any]) -> dict[str, Any]:
+        rest = _each(node, placed)
+        # A discriminator points to parts that may be gone; what it says is in the parts too.
+        rest.pop("discriminator", None)
+        if rest.get("type") == "object":
+            rest.setdefault("additionalProperties", "properties" not in rest)
         name = _name(node)
-        # A discriminator names parts that may be gone; what it says is in the parts too.
-        rest = {key: placed(value) for key, value in node.items() if not _discriminates(key, value)}
         if name is None or name in kept:
             return rest
         del rest["$ref"]
         return part(name) | rest
 
     def part(name: str) -> dict[str, Any]:
-        return {key: placed(value) for key, value in parts[name].items() if key != "title"}
+        return placed({key: value for key, value in parts[name].items() if key != "title"})
 
     definitions = {name: part(name) for name in parts if name in kept}
     return {**placed(schema), **({"$defs": definitions} if definitions else {})}
+
+
+def _each(node: dict[str, Any], change: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
+    """`node` with each schema right inside it changed."""
+
+    def changed(key: str, value: Any) -> Any:
+        if key in BY_NAME:
+            return {name: change(inner) for name, inner in value.items()}
+        if key in IN_LISTS:
+            return [change(inner) for inner in value]
+        return change(value) if key in ALONE and isinstance(value, dict) else value
+
+    return {key: changed(key, value) for key, value in node.items()}
 
 
 def _name(node: Mapping[str, Any]) -> str | None:
@@ -43,22 +61,19 @@ def _name(node: Mapping[str, Any]) -> str | None:
     return ref.removeprefix(PARTS) if isinstance(ref, str) else None
 
 
-def _discriminates(key: str, value: Any) -> bool:
-    # A property may have this name as well, and then its value is a schema.
-    return key == "discriminator" and isinstance(value, dict) and isinstance(value.get("propertyName"), str)
-
-
-def _refs(node: Any) -> Iterator[str]:
+def _refs(node: dict[str, Any]) -> list[str]:
     """The parts that `node` refers to, as often as it does."""
-    if isinstance(node, dict):
-        if name := _name(node):
-            yield name
-        node = list(node.values())
-    for inner in node if isinstance(node, list) else ():
-        yield from _refs(inner)
+    found: list[str] = []
+
+    def look(inner: dict[str, Any]) -> None:
+        found.extend([name] if (name := _name(inner)) else [])
+        _each(inner, look)
+
+    look(node)
+    return found
 
 
-def _reach(name: str, parts: Mapping[str, Any]) -> set[str]:
+def _reach(name: str, parts: Mapping[str, dict[str, Any]]) -> set[str]:
     """The parts that the part `name` leads to."""
     found: set[str] = set()
     left = [name]

@@ -141,7 +141,7 @@ def _schema(fields: Mapping[str, tuple[Any, inspect.Parameter]]) -> dict[str, An
             properties[name] |= _default(parameter.default, hint)
     required = [name for name, (_, given) in fields.items() if given.default is given.empty]
     shape = {"type": "object", "properties": properties} | ({"required": required} if required else {})
-    return inlined(shape | {"additionalProperties": False}, parts)
+    return inlined(shape, parts)
 
 
 def _default(default: object, hint: Any) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import jsonschema  # type: ignore[import-untyped]
-from jsonschema.exceptions import best_match, by_relevance  # type: ignore[import-untyped]
+from jsonschema.exceptions import by_relevance  # type: ignore[import-untyped]
 from jsonschema_specifications import REGISTRY  # type: ignore[import-untyped]
 from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT202012, specification_with
@@ -91,10 +91,16 @@ def _pattern(validator: Any, pattern: str, value: object, schema: object) -> Ite
         yield jsonschema.ValidationError(f"{value!r} does not match the pattern {pattern!r}")
 
 
+# A misspelt name comes before the name that is missing because of it.
+_relevance = by_relevance(strong={"additionalProperties"})
+
+
 def sentence(errors: Iterable[Any]) -> str:
     """The place and the mistake of the error that says most."""
-    # A misspelt name comes before the name that is missing because of it.
-    error = best_match(errors, key=by_relevance(strong={"additionalProperties"}))
+    error = max(errors, key=_relevance)
+    while forms := _forms(error):
+        nearest: list[Any] = min(forms, key=_distance)
+        error = max(nearest, key=_relevance)
     place, value, allowed = _place(error.absolute_path), error.instance, error.validator_value
     match error.validator:
         case "additionalProperties" if allowed is False:
@@ -106,6 +112,8 @@ def sentence(errors: Iterable[Any]) -> str:
         case "required":
             missing = next(name for name in allowed if name not in value)
             return f"{place}{_step(missing)}: it is required and missing"
+        case "const":
+            return f"{place}: must be {allowed!r}, not {_shown(value)}"
         case "enum":
             hint = (
                 meant(value, [name for name in allowed if isinstance(name, str)])
@@ -119,13 +127,31 @@ def sentence(errors: Iterable[Any]) -> str:
     return f"{place}: {said.replace(whole, 'it', 1) if len(whole) > SHOWN_CHARS else said}"
 
 
+def _forms(error: Any) -> list[list[Any]]:
+    """Where several forms are allowed: the errors of each one that is at least of the value's type."""
+    forms: dict[int, list[Any]] = {}
+    for inner in error.context if error.validator in ("anyOf", "oneOf") else ():
+        forms.setdefault(inner.schema_path[0], []).append(inner)
+    return [form for form in forms.values() if not any(map(_types_here, form))]
+
+
+def _distance(form: list[Any]) -> tuple[int, int]:
+    """How far the value is from a form with these errors. A fixed word is what tells forms apart."""
+    return sum(inner.validator in ("const", "enum") for inner in form), len(form)
+
+
 def _types(error: Any) -> list[str]:
     """The types that were allowed at the error's place; empty when it is about more than a type."""
     if error.validator == "type":
         one_or_more = error.validator_value
         return [one_or_more] if isinstance(one_or_more, str) else list(one_or_more)
-    found = [_types(inner) if not inner.relative_path else [] for inner in error.context]
+    found = list(map(_types_here, error.context))
     return list(dict.fromkeys(name for names in found for name in names)) if all(found) else []
+
+
+def _types_here(inner: Any) -> list[str]:
+    """`_types` of an error of a form, when it is about the whole value and nothing inside it."""
+    return [] if inner.relative_path else _types(inner)
 
 
 def _type(value: object) -> str:
