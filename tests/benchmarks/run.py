@@ -23,6 +23,7 @@ CASES = {
     "copy": "state_copy",
     "records": "records",
     "import": "imports",
+    "compose": "compose",
     "sqlite": "sqlite_writes",
     "sqlite_size": "sqlite_size",
     "sqlite_resume": "sqlite_resume",
@@ -60,6 +61,13 @@ GATES = {
     "dispatch.idle": Gate("19", 0.15, 0.08),
     # The table says 0.15 and 0.08 µs, on a machine where a bare call takes 0.05.
     "dispatch.busy_ratio": Gate("19", 3.0, 1.6),
+    "import.modules": Gate("1", 260, 220),
+    "import.ratio": Gate("1", 2.0, 1.5),
+    "compose.first": Gate("2", 40, 20),
+    "compose.further": Gate("2", 1.0, 0.5),
+    # The hooks of a step, none of which any of 30 idle plugins has.
+    "compose.idle": Gate("20", 1.0, 0.5),
+    "compose.async_idle": Gate("20", 3.0, 1.5),
     "copy.ratio": Gate("4", 3.0, 1.5),
     "copy.ratio_step": Gate("4", 3.0, 1.5),
     # A step is two appends, and may cost two flushes: closing the log now and then is the rest.

@@ -250,14 +250,24 @@ class Hooks:
     def _collect(self, hook: str, desk: Desk, *args: Any) -> list[tuple[str, Any]]:
         answers = []
         for impl in self.impls[hook]:
-            with _staged(impl, desk, args) as (given, outcome):
-                outcome.append(_checked(impl, impl.call(*given)))
-            if outcome[0] is not None:
-                answers.append((impl.plugin, outcome[0]))
+            given = (desk.view(impl.plugin, hook), *args) if impl.viewed else args
+            try:
+                value = _checked(impl, impl.call(*given))
+            except BaseException as error:
+                value = _raised(impl, desk, error)
+            else:
+                _returned(impl, desk)
+            if value is not None:
+                answers.append((impl.plugin, value))
         return answers
 
     async def _ask(
-        self, hook: str, desk: Desk, *args: Any, first: bool = False, among: Any = lambda by: True
+        self,
+        hook: str,
+        desk: Desk,
+        *args: Any,
+        first: bool = False,
+        among: Callable[[str], bool] | None = None,
     ) -> list[tuple[str, Any]]:
         """The answers of those `among` the plugins that have one; with `first`, of the first that has."""
         answers: list[tuple[str, Any]] = []
@@ -267,12 +277,15 @@ class Hooks:
                 answers.append((by, value))
             return first and bool(answers)
 
-        await _round([impl for impl in self.impls[hook] if among(impl.plugin)], desk, lambda: args, take)
+        impls = [impl for impl in self.impls[hook] if among is None or among(impl.plugin)]
+        if impls:
+            await _round(impls, desk, lambda: args, take)
         return answers
 
     async def _chain(
         self, hook: str, desk: Desk, before: tuple[Any, ...], value: Any
     ) -> list[tuple[str, Any]]:
+        """What each plugin made of `value`, in turn."""
         steps: list[tuple[str, Any]] = []
 
         def take(by: str, given: Any) -> bool:
@@ -280,7 +293,8 @@ class Hooks:
                 steps.append((by, given))
             return False
 
-        await _round(self.impls[hook], desk, lambda: (*before, steps[-1][1] if steps else value), take)
+        if impls := self.impls[hook]:
+            await _round(impls, desk, lambda: (*before, steps[-1][1] if steps else value), take)
         return steps
 
 
@@ -298,10 +312,15 @@ async def _round(
             try:
                 while left and not scope.cancel_called:
                     impl = left.pop()
-                    scope.deadline = anyio.current_time() + (impl.hook.seconds or 0)
-                    with _staged(impl, desk, args()) as (given, outcome):
-                        outcome.append(await _answer(impl, desk, given))
-                    if take(impl.plugin, outcome[0]):
+                    _extend(scope, impl.hook.seconds or 0.0)
+                    given = (desk.view(impl.plugin, impl.hook.name), *args()) if impl.viewed else args()
+                    try:
+                        value = await _answer(impl, desk, given)
+                    except BaseException as error:
+                        value = _raised(impl, desk, error)
+                    else:
+                        _returned(impl, desk)
+                    if take(impl.plugin, value):
                         return
             finally:
                 _limit.reset(before)
@@ -311,6 +330,13 @@ async def _round(
                 return
 
 
+def _extend(scope: anyio.CancelScope, seconds: float) -> None:
+    # Moving a deadline costs as much as a short hook, so what is left of it may be a twentieth less.
+    now = anyio.current_time()
+    if not now + 0.95 * seconds <= scope.deadline <= now + seconds:
+        scope.deadline = now + seconds
+
+
 async def _answer(impl: Impl, desk: Desk, given: tuple[Any, ...]) -> Any:
     if impl.hook.gives is GATES and (why := desk.broken(impl.plugin)):
         raise RuntimeError(f"its state is broken: {why}")
@@ -318,34 +344,22 @@ async def _answer(impl: Impl, desk: Desk, given: tuple[Any, ...]) -> Any:
     return _checked(impl, await value if inspect.isawaitable(value) else value)
 
 
-@contextmanager
-def _staged(impl: Impl, desk: Desk, args: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], list[Any]]]:
-    """Keep what the hook staged when it returned or gave a signal, and drop it otherwise.
-
-    Gives the arguments to call with, and a list for the outcome: the answer, or what stands for it when the
-    hook fails.
-    """
-    plugin, hook = impl.plugin, impl.hook
-    drop, settle = (desk.drop, desk.settle) if impl.viewed else (_nothing, _nothing)
-    outcome: list[Any] = []
-    given = (desk.view(plugin, hook.name), *args) if impl.viewed else args
-    try:
-        yield given, outcome
-    except hook.signals as signal:
-        signal.plugin = plugin
-        settle(plugin, hook.name)
-        raise
-    except Exception as error:
-        drop(plugin, hook.name)
-        outcome[:] = [_failed(impl, desk, error)]
-    except BaseException:
-        drop(plugin, hook.name)
-        raise
-    else:
-        settle(plugin, hook.name)
+def _returned(impl: Impl, desk: Desk) -> None:
+    if impl.viewed:
+        desk.settle(impl.plugin, impl.hook.name)
 
 
-def _nothing(plugin: str, hook: str) -> None: ...
+def _raised(impl: Impl, desk: Desk, error: BaseException) -> Any:
+    """What stands for the answer of a hook that raised. A signal and a cancel go on."""
+    if isinstance(error, impl.hook.signals):
+        error.plugin = impl.plugin
+        _returned(impl, desk)
+        raise error
+    if impl.viewed:
+        desk.drop(impl.plugin, impl.hook.name)
+    if not isinstance(error, Exception):
+        raise error
+    return _failed(impl, desk, error)
 
 
 def _checked(impl: Impl, value: Any) -> Any:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from types import FunctionType
-from typing import Any
+from typing import Any, NamedTuple
 
 import pluggy
 
@@ -26,7 +27,7 @@ class Registry(pluggy.PluginManager):
 
     def __init__(self) -> None:
         super().__init__("noeta")
-        self._impls: dict[type[Extension], dict[str, pluggy.HookImpl]] = {}
+        self._known: dict[type[Extension], list[_Override]] = {}
         self.add_hookspecs(Extension)
 
     def parse_hookspec_opts(self, module_or_class: Any, name: str) -> pluggy.HookspecOpts | None:
@@ -51,34 +52,33 @@ class Registry(pluggy.PluginManager):
         Raises `ComposeError`.
         """
         ordered = in_order([extension for extension in extensions if not self._blocked(extension)])
-        impls: dict[str, list[tuple[int, Impl]]] = {hook: [] for hook in HOOKS}
+        found: dict[str, list[tuple[int, Impl]]] = {hook: [] for hook in HOOKS}
         for extension in ordered:
-            for name, impl in self._checked(extension).items():
-                tier = impl.trylast - impl.tryfirst
-                impls[name].append((tier, _compiled(extension, HOOKS[name])))
-        sorted_ = {name: sorted(found, key=lambda pair: pair[0]) for name, found in impls.items()}
-        return Hooks(ordered, {name: tuple(impl for _, impl in found) for name, found in sorted_.items()})
+            for override in self._overrides(extension):
+                found[override.hook.name].append((override.tier, override.of(extension)))
+        impls = {hook: sorted(pairs, key=lambda pair: pair[0]) for hook, pairs in found.items()}
+        return Hooks(ordered, {hook: tuple(impl for _, impl in pairs) for hook, pairs in impls.items()})
 
     def _blocked(self, extension: Extension) -> bool:
         return self.is_blocked(getattr(extension, "name", ""))
 
-    def _checked(self, extension: Extension) -> dict[str, pluggy.HookImpl]:
-        """The implementations of the extension's class, checked the first time the class is seen."""
-        check_instance(extension)
+    def _overrides(self, extension: Extension) -> list[_Override]:
+        """What the extension's class overrides, checked the first time the class is seen."""
         cls = type(extension)
-        if cls not in self._impls:
+        if cls not in self._known:
             check_class(cls, extension.name)
             try:
-                self.register(extension, f"{cls.__module__}.{cls.__qualname__}#{len(self._impls)}")
+                self.register(extension, f"{cls.__module__}.{cls.__qualname__}#{len(self._known)}")
             except pluggy.PluginValidationError as error:
                 why = str(error).strip().rpartition("\n")[2]
                 raise ComposeError(extension.name, cls.__qualname__, why, "See Extension") from None
-            callers = self.get_hookcallers(extension) or []
-            self._impls[cls] = {
-                caller.name: next(i for i in caller.get_hookimpls() if i.plugin is extension)
-                for caller in callers
-            }
-        return self._impls[cls]
+            self._known[cls] = [
+                _override(cls, HOOKS[caller.name], impl.trylast - impl.tryfirst)
+                for caller in self.get_hookcallers(extension) or []
+                for impl in caller.get_hookimpls()
+                if impl.plugin is extension
+            ]
+        return self._known[cls]
 
 
 def in_order(extensions: Sequence[Extension]) -> list[Extension]:
@@ -146,6 +146,8 @@ def check_instance(extension: object) -> None:
 def check_class(cls: type[Extension], name: str) -> None:
     """Raise `ComposeError` for the first hook or declaration of the class that can not work."""
     for hook in HOOKS.values():
+        if not _overrides(cls, hook.name):
+            continue
         if why := _unfit(inspect.getattr_static(cls, hook.name), hook):
             form = f"{'async ' * _is_async(hook)}def {hook.name}(self, {', '.join(_arguments(hook))})"
             raise ComposeError(name, f"hook {hook.name}", why, f"Write {form}")
@@ -170,8 +172,7 @@ def check_class(cls: type[Extension], name: str) -> None:
 
 
 def _overrides(cls: type[Any], name: str) -> bool:
-    mine = inspect.getattr_static(cls, name, None)
-    return name in HOOKS and mine is not inspect.getattr_static(Extension, name)
+    return name in HOOKS and getattr(cls, name) is not getattr(Extension, name)
 
 
 def _unfit(function: object, hook: Hook) -> str:
@@ -196,21 +197,34 @@ def _unfit(function: object, hook: Hook) -> str:
     return ""
 
 
-def _compiled(extension: Extension, hook: Hook) -> Impl:
-    """The implementation with a call that takes every argument of the hook, though the method takes fewer."""
-    method: Callable[..., Any] = getattr(extension, hook.name)
-    arguments, taken = _arguments(hook), list(inspect.signature(method).parameters)
-    call = method
-    if taken != arguments:
-        places = [arguments.index(name) for name in taken]
+class _Override(NamedTuple):
+    """A hook that a class overrides. `places` are those of the hook's arguments that its method takes."""
 
-        def call(*given: Any) -> Any:
-            return method(*[given[place] for place in places])
+    hook: Hook
+    tier: int
+    places: tuple[int, ...] | None
+    viewed: bool
 
-    on_error = extension.on_error.get(hook.name, hook.on_error)
-    return Impl(extension.name, hook, call, on_error, arguments[:1] == ["view"])
+    def of(self, extension: Extension) -> Impl:
+        """The implementation of one instance, with a call that takes every argument of the hook."""
+        method: Callable[..., Any] = getattr(extension, self.hook.name)
+        call, places = method, self.places
+        if places is not None:
+
+            def call(*given: Any) -> Any:
+                return method(*[given[place] for place in places])
+
+        on_error = extension.on_error.get(self.hook.name, self.hook.on_error)
+        return Impl(extension.name, self.hook, call, on_error, self.viewed)
 
 
+def _override(cls: type[Extension], hook: Hook, tier: int) -> _Override:
+    arguments, taken = _arguments(hook), list(inspect.signature(getattr(cls, hook.name)).parameters)[1:]
+    places = None if taken == arguments else tuple(arguments.index(name) for name in taken)
+    return _Override(hook, tier, places, arguments[:1] == ["view"])
+
+
+@cache
 def _arguments(hook: Hook) -> list[str]:
     return list(inspect.signature(hook.spec).parameters)[1:]
 
