@@ -108,9 +108,9 @@ class Outbox(Extension):
     def stage(self, at: TaskView | ToolContext, body: Any, *, key: str = "") -> str:
         """Have `body` (what JSON can say) delivered once what the hook or tool stages is durable; its key.
 
-        With a `key` of your own, one that waits already is not staged again. Without, a tool that stages the
-        same body twice in one call stages it once; in a hook each is another one. In `on_event` give a key
-        that names the event, since an event may come again.
+        What is staged twice under one `key` is delivered once, if the first one still waits. By default each
+        body that a hook stages has a key of its own, and equal bodies of one call of a tool share theirs. In
+        `on_event` give a key that names the event, since an event may come again.
 
         The body stays in the log. What is staged on the `TaskEnded` of the task is dropped.
         """
@@ -130,10 +130,8 @@ class Outbox(Extension):
         return OutboxState()
 
     def reduce(self, state: Any, kind: str, data: Any) -> Any:
-        """Put in what is staged, take out what is done."""
+        """Put in what is staged; take out what is done, however often it was staged meanwhile."""
         if kind == STAGED and (new := self._own(data, OutboxStaged)):
-            if any(effect.id == new.id for effect in state.waiting):
-                return state
             floor = max(state.floor, new.after)
             return replace(state, waiting=(*state.waiting, replace(new, after=floor)), floor=floor)
         if kind == DONE and (done := self._own(data, OutboxDone)):
