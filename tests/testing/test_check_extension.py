@@ -38,6 +38,7 @@ from noeta import (
 from noeta.testing import EXTENSION_CHECKS, ExtensionCheck, LogWriter, Subject, check_extension
 from noeta.testing.extension.picture import picture
 from noeta.testing.extension.values import drawn, values
+from noeta.toolkit.hooks import HOOKS
 
 
 class Echo:
@@ -649,6 +650,20 @@ def test_a_declaration_that_spoils_more_than_itself_is_told_first() -> None:
             check_extension(bad(**members))
 
 
+FOLDING = {"initial_state", "reduce", "continue_state"}
+
+
+@pytest.mark.parametrize("hook", [hook for hook in HOOKS if hook not in FOLDING])
+def test_every_hook_is_called_at_least_once(hook: str) -> None:
+    def fail(self: Any) -> Any:
+        raise LookupError("found out")
+
+    subject = Subject(bad(Notes, **{hook: fail}))
+    assert {(failed.hook, failed.error) for failed in subject.performance.failures} == {
+        (hook, "LookupError: found out")
+    }
+
+
 def test_hooks_that_hang_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     async def hang(self: Extension, view: TaskView) -> None:
         await anyio.sleep_forever()
@@ -692,6 +707,14 @@ def test_the_logs_hold_what_the_plugin_may_meet() -> None:
     assert {("notes", "noted"), ("notes", "of_tomorrow"), ("core", "erased"), ("core", "received")} <= kinds
     assert any(record.hook == "after_tool" for record in subject.performance.records)
     assert LogWriter().lines == subject.logs[0].lines
+    # Its records stand among the others too, and not only at the end.
+    among = [
+        record
+        for log in subject.logs
+        for record, later in itertools.pairwise(log.records)
+        if record.extension == "notes" and later.kind == "model_replied"
+    ]
+    assert among
 
 
 class Tree(msgspec.Struct, tag="tree"):
@@ -720,6 +743,7 @@ def test_a_picture_tells_types_and_contents_apart_and_does_not_move() -> None:
     assert picture([True]) != picture([1])
     assert picture([1.0]) != picture([1])
     assert picture([float("nan")]) == picture([float("nan")])
+    assert picture([{1, 2}]) == picture([{2, 1}]) != picture([{1, 3}])
     loop: list[Any] = []
     loop.append(loop)
     assert picture(loop) == picture(loop)

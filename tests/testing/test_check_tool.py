@@ -87,6 +87,13 @@ async def parks(self: object, input: dict[str, Any], ctx: ToolContext) -> ToolOu
     return output
 
 
+async def parks_inside(self: object, input: dict[str, Any], ctx: ToolContext) -> ToolOutput:
+    def later() -> ToolOutput:
+        return ToolOutput(park=ask({"question": "Really?"}))
+
+    return later()
+
+
 def plain(self: object, input: dict[str, Any], ctx: ToolContext) -> ToolOutput:
     return text_output("ok")
 
@@ -217,6 +224,14 @@ BAD: list[tuple[str, Callable[[], Good], str]] = [
     (
         "a_tool_that_parks_has_resume",
         lambda: tool(run=Asking.run),
+        (
+            "Tool 'read', run: it parks, and there is no resume to go on with. "
+            "Write async def resume(self, input, ctx, outcome)."
+        ),
+    ),
+    (
+        "a_tool_that_parks_has_resume",
+        lambda: tool(run=parks_inside),
         (
             "Tool 'read', run: it parks, and there is no resume to go on with. "
             "Write async def resume(self, input, ctx, outcome)."
