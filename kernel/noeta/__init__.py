@@ -27,7 +27,6 @@ from noeta.core.parts import Reminder as Reminder
 from noeta.core.parts import ToolChanges as ToolChanges
 from noeta.core.parts import ToolEntry as ToolEntry
 from noeta.core.ports import Effort as Effort
-from noeta.core.ports import ExecEnv as ExecEnv
 from noeta.core.ports import ModelRequest as ModelRequest
 from noeta.core.ports import ModelResponse as ModelResponse
 from noeta.core.ports import ToolSpec as ToolSpec
@@ -54,6 +53,7 @@ from noeta.core.tool import ToolOutput as ToolOutput
 from noeta.core.tool import text_output as text_output
 from noeta.core.tool import tool_flags as tool_flags
 from noeta.core.view import TaskView as TaskView
+from noeta.toolkit.env import ExecEnv as ExecEnv
 from noeta.toolkit.function_tool import function_tool as function_tool
 
 __all__ = [

@@ -21,8 +21,8 @@ from store import LogFile, along, in_memory, load
 
 from noeta.core.codec import decode
 from noeta.core.fold import fold
-from noeta.core.log import Store
 from noeta.toolkit.history import history
+from noeta.toolkit.store import Store
 
 SIZES = (1_000, 10_000, 25_000, 100_000)
 QUICK = (1_000, 10_000)

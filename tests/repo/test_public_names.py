@@ -31,15 +31,23 @@ def methods(node: ast.ClassDef) -> Iterator[Function]:
                 yield item
 
 
+def base_names(node: ast.ClassDef) -> set[str]:
+    return {ast.unparse(base).partition("[")[0].rpartition(".")[2] for base in node.bases}
+
+
 def explained_methods(trees: list[ast.Module]) -> set[tuple[str, str]]:
     """Return (class, method) for each method with a docstring: who implements it need not repeat it."""
-    return {
+    found = {
         (node.name, method.name)
         for tree in trees
         for node in classes(tree)
         for method in methods(node)
         if ast.get_docstring(method)
     }
+    # A port may be a part of a larger one.
+    for node in (node for tree in trees for node in classes(tree)):
+        found |= {(node.name, method) for name, method in found if name in base_names(node)}
+    return found
 
 
 def unexplained(tree: ast.Module, explained: set[tuple[str, str]]) -> list[str]:
@@ -54,11 +62,10 @@ def unexplained(tree: ast.Module, explained: set[tuple[str, str]]) -> list[str]:
         if not ast.get_docstring(node) and not overload:
             missing.append(node.name)
         if isinstance(node, ast.ClassDef):
-            bases = {ast.unparse(base).partition("[")[0].rpartition(".")[2] for base in node.bases}
             missing += [
                 f"{node.name}.{method.name}"
                 for method in methods(node)
-                if not any((name, method.name) in explained for name in {node.name, *bases})
+                if not any((name, method.name) in explained for name in {node.name, *base_names(node)})
             ]
     return missing
 

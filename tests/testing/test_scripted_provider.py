@@ -23,9 +23,10 @@ from noeta.core.messages import (
     decode_message,
     user,
 )
-from noeta.core.ports import Delta, ModelRequest, ModelResponse, Provider, ToolSpec
+from noeta.core.ports import Delta, ModelRequest, ModelResponse, ToolSpec
 from noeta.testing import LogWriter, ScriptedProvider, ScriptError, call, reply, request_fault
 from noeta.testing.logs import logs
+from noeta.toolkit.provider import Provider
 
 ASK = ModelRequest(model="m", messages=[user("hello")])
 TOOL = ToolSpec(name="read", description="Read.", input_schema={"type": "object"})

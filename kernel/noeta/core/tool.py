@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from msgspec import Struct
 
 from noeta.core.messages import Image, Text, ToolReference
-from noeta.core.ports import Effort, ExecEnv, ModelRequest, ModelResponse
+from noeta.core.ports import Effort, ModelRequest, ModelResponse
 from noeta.core.questions import Park
 from noeta.core.records import CoreNotices, Recorded
+
+if TYPE_CHECKING:
+    from noeta.toolkit.env import ExecEnv
 
 MAX_ATTEMPTS = 3
 """How often a `retry_safe` call is started at most."""

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, 
 from dataclasses import KW_ONLY, dataclass, field
 from hashlib import sha256
 from itertools import count
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -26,10 +26,13 @@ from noeta.core.hooks import Hooks
 from noeta.core.items import NewEntry, Post, post_of
 from noeta.core.messages import Message, ToolResult
 from noeta.core.offer import NO_OFFER, Offer
-from noeta.core.ports import Effort, ExecEnv, ModelRequest, ModelResponse
+from noeta.core.ports import Effort, ModelRequest, ModelResponse
 from noeta.core.records import CORE, Compacted, CoreNotices, Recorded
 from noeta.core.state import TaskState
 from noeta.core.tool import Tool, tool_flags
+
+if TYPE_CHECKING:
+    from noeta.toolkit.env import ExecEnv
 
 
 class Spawn(Struct, frozen=True, kw_only=True):

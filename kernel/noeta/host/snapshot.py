@@ -19,10 +19,11 @@ from msgspec import Struct
 from noeta.core.codec import DECODERS, CompactedParts, Envelope, Line, decode, with_body
 from noeta.core.conversation import Conversation, Item, Run
 from noeta.core.fold import Folder, Reducer
-from noeta.core.log import SnapshotPart, Store
+from noeta.core.log import SnapshotPart
 from noeta.core.records import CORE, ERASED_KIND
 from noeta.core.state import Core, TaskState
 from noeta.toolkit.history import history, messages
+from noeta.toolkit.store import Store
 
 CORE_FINGERPRINT = "2"
 """Changes with every change of what the kernel's part holds or means."""

@@ -6,7 +6,7 @@ import posixpath
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 
-from noeta.core.ports import DirEntry, FileStat, Process
+from noeta.toolkit.env import DirEntry, FileStat, Process
 
 
 class Nowhere:

@@ -15,8 +15,9 @@ import msgspec
 
 from noeta.core.errors import ProviderError
 from noeta.core.messages import Block, Message, Text, Thinking, ToolUse, Usage
-from noeta.core.ports import Delta, ModelInfo, ModelRequest, ModelResponse
+from noeta.core.ports import Delta, ModelRequest, ModelResponse
 from noeta.testing.request_rules import request_fault
+from noeta.toolkit.provider import ModelInfo
 
 Reply: TypeAlias = ModelResponse | Message | ToolUse | str | ProviderError
 """What the model says: a whole response, a message, one call, a text, or that the call fails."""

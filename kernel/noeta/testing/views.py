@@ -20,7 +20,7 @@ from noeta.core.fold import Folder
 from noeta.core.items import Post
 from noeta.core.messages import ToolUse
 from noeta.core.offer import Offer, offer
-from noeta.core.ports import ExecEnv, ModelRequest
+from noeta.core.ports import ModelRequest
 from noeta.core.records import PluginFailed, Recorded
 from noeta.core.state import TaskState
 from noeta.core.tool import ToolContext, ToolOutput
@@ -28,6 +28,7 @@ from noeta.core.view import Spawn, TaskView, Views
 from noeta.host.registry import Registry
 from noeta.testing.log_writer import LogWriter
 from noeta.testing.nowhere import Nowhere
+from noeta.toolkit.env import ExecEnv
 
 
 class Rehearsal(Views):

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Collection, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from noeta.core.codec import Line
-from noeta.core.log import Store, TaskRow
+
+if TYPE_CHECKING:
+    from noeta.toolkit.store import Store, TaskRow
 
 
 async def tail(store: Store, task: str, after: int = 0) -> AsyncGenerator[Line, None]:

@@ -1,5 +1,12 @@
 """The model port, for those who connect a model API."""
 
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Protocol
+
+from msgspec import Struct
+
 from noeta.core.errors import ProviderError as ProviderError
 from noeta.core.messages import Block as Block
 from noeta.core.messages import Image as Image
@@ -14,8 +21,38 @@ from noeta.core.messages import Usage as Usage
 from noeta.core.messages import user as user
 from noeta.core.ports import Delta as Delta
 from noeta.core.ports import Effort as Effort
-from noeta.core.ports import ModelInfo as ModelInfo
 from noeta.core.ports import ModelRequest as ModelRequest
 from noeta.core.ports import ModelResponse as ModelResponse
-from noeta.core.ports import Provider as Provider
 from noeta.core.ports import ToolSpec as ToolSpec
+
+
+class ModelInfo(Struct, frozen=True, kw_only=True):
+    """What is known of a model: its window and longest reply in tokens, None where nobody knows.
+
+    `features` are words such as ``tools``, ``images``, ``thinking``, ``deferred``. `prices` are dollars for a
+    million tokens, by the fields of `Usage`.
+    """
+
+    window: int | None = None
+    max_output: int | None = None
+    features: frozenset[str] = frozenset()
+    prices: Mapping[str, float] = {}
+
+
+class Provider(Protocol):
+    """A model API.
+
+    Raises only `ProviderError`, and never in the middle of a message it has given.
+    """
+
+    def stream(self, request: ModelRequest) -> AsyncIterator[Delta | ModelResponse]:
+        """Call the model. The `ModelResponse` comes last, once; closing early ends the call."""
+
+    async def count_tokens(self, request: ModelRequest) -> int | None:
+        """The exact number of input tokens of `request`, None when the API cannot tell."""
+
+    def model_info(self, model: str) -> ModelInfo:
+        """What is known of `model`. Never raises."""
+
+    async def aclose(self) -> None:
+        """Close. Idempotent."""

@@ -7,10 +7,10 @@ import re
 import tempfile
 from hashlib import sha256
 from pathlib import Path
+from typing import Protocol
 
 import msgspec
 
-from noeta.core.ports import Spill as Spill
 from noeta.core.text import storable, storable_text
 from noeta.core.tool import RESULT_CEILING_CHARS as RESULT_CEILING_CHARS
 from noeta.core.tool import ToolOutput as ToolOutput
@@ -18,6 +18,12 @@ from noeta.core.tool import text_output as text_output
 
 PREVIEW_CHARS = 4_000
 """How much of a long text its preview shows."""
+
+
+class Spill(Protocol):
+    """Saves a text too long to be sent: the preview that stands in for it. `name` begins the file's name."""
+
+    def __call__(self, text: str, name: str) -> str: ...
 
 
 def output_of(value: object) -> ToolOutput:

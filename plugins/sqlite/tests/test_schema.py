@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import shutil
 import signal
 import sqlite3
 import subprocess
@@ -115,19 +114,3 @@ async def test_people_can_read_the_tables(path: Path, opened: Any, new_task: Any
         ("task", 2, "two", "message", 0, '{"text":"hi"}'),
     ]
     assert shown("SELECT * FROM timers") == [("task", "timer", "2023-11-14 22:13:20", "wake up")]
-
-
-@pytest.mark.skipif(shutil.which("sqlite3") is None, reason="needs the program sqlite3")
-async def test_people_can_read_a_store_in_use_with_sqlites_own_program(
-    path: Path, opened: Any, new_task: Any
-) -> None:
-    async with opened(path) as store:
-        await store.create(new_task("task", ["hello", "there"]))
-        for view, told in {
-            "tasks": "task|waiting|idle|probe|",
-            "records": "task|1|2023-11-14 22:13:20",
-        }.items():
-            command = ["sqlite3", "-readonly", str(path), f"SELECT * FROM {view}"]
-            said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-            assert said.startswith(told)
-        await store.create(new_task("other"))

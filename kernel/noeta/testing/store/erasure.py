@@ -9,10 +9,11 @@ from msgspec import to_builtins
 
 from noeta.core.codec import Line, blob_of, decode
 from noeta.core.errors import Conflict
-from noeta.core.log import SnapshotPart, Store
+from noeta.core.log import SnapshotPart
 from noeta.host.erasure import tombstone
 from noeta.testing.store.observed import observe, same
 from noeta.testing.store.world import StoreFactory, expect, line, mail, new, opened, refused, texts
+from noeta.toolkit.store import Store
 
 CANARY = "canary-7f3e9a"
 

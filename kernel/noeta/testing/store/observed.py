@@ -8,7 +8,8 @@ import msgspec
 from msgspec import Struct
 
 from noeta.core.codec import Line
-from noeta.core.log import InboxItem, SnapshotPart, Store, TaskRow, Timer
+from noeta.core.log import InboxItem, SnapshotPart, Timer
+from noeta.toolkit.store import Store, TaskRow
 
 
 class SeenTask(Struct, kw_only=True):

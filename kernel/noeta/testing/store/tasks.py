@@ -7,9 +7,9 @@ from typing import Any
 
 from noeta.core.codec import blob_of
 from noeta.core.errors import Conflict, Duplicate, UnknownTask
-from noeta.core.log import TaskRow
 from noeta.testing.store.observed import observe, same
 from noeta.testing.store.world import StoreFactory, World, expect, line, lines, mail, new, opened, refused
+from noeta.toolkit.store import TaskRow
 
 
 async def a_task_is_created_whole_or_not_at_all(make_store: StoreFactory) -> None:

@@ -10,15 +10,17 @@ import anyio
 
 from noeta.core.codec import Line, encode
 from noeta.core.items import Post
-from noeta.core.log import Append, Appended, Claim, NewTask, Store, Watch
+from noeta.core.log import Append, Appended, Claim, NewTask
 from noeta.core.messages import user
 from noeta.core.ports import Clock, Ids
 from noeta.testing.clock import FrozenClock, SeededIds
+from noeta.toolkit.store import Log, Store, Watch
 
 StoreFactory = Callable[[Clock, Ids], AbstractAsyncContextManager[Store]]
 """Opens a fresh, empty store that takes time and randomness from these two, and closes it at exit."""
 
-METHODS = sorted(name for name, value in vars(Store).items() if callable(value) and not name.startswith("_"))
+PORT = {**vars(Log), **vars(Store)}
+METHODS = sorted(name for name, value in PORT.items() if callable(value) and not name.startswith("_"))
 E = TypeVar("E", bound=Exception)
 
 

@@ -13,7 +13,8 @@ from msgspec import structs
 from noeta.core.codec import Blob, Line
 from noeta.core.errors import NotStorable
 from noeta.core.items import Post
-from noeta.core.log import InboxItem, NewTask, SnapshotPart, Status, TaskRow, Timer
+from noeta.core.log import InboxItem, NewTask, SnapshotPart, Timer
+from noeta.toolkit.store import Status, TaskRow
 
 T = TypeVar("T")
 
