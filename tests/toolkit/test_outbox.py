@@ -331,6 +331,31 @@ async def test_only_what_waits_is_told_again() -> None:
 
 
 @pytest.mark.anyio
+async def test_an_event_whose_effect_is_done_is_not_told_again_for_a_later_one() -> None:
+    class Picky(Mail):
+        async def deliver(self, view: TaskView, key: str, body: Any) -> None:
+            if body == refused:
+                raise OSError(body)
+            await super().deliver(view, key, body)
+
+    world, refused = World(), "late"
+    world.down = True
+    worker = Worker(world, Picky(world))
+    worker.say("early")
+    await worker.rest()
+    worker.tool("late")
+    await worker.rest()
+    world.down = False
+    for _ in range(2):
+        worker = Worker(world, Picky(world))
+        await worker.claim()
+        assert worker.waiting == ["late"]
+    refused = ""
+    await Worker(world, Picky(world)).claim()
+    assert [body for _, body in world.sent] == ["early", "late"]
+
+
+@pytest.mark.anyio
 async def test_a_tool_that_stages_a_body_twice_in_one_call_stages_it_once() -> None:
     world = World()
     worker = Worker(world, Mail(world))

@@ -11,7 +11,7 @@ from noeta.core.hooks import Desk, Hooks
 from noeta.core.parts import ToolEntry
 from noeta.core.tool import Tool, tool_flags
 
-log = logging.getLogger("noeta")
+_log = logging.getLogger("noeta")
 _said: set[str] = set()
 
 
@@ -70,4 +70,4 @@ def _add(found: dict[str, tuple[str, Tool]], by: str, tools: Sequence[Tool]) -> 
 def _say(text: str) -> None:
     if text not in _said:
         _said.add(text)
-        log.warning(text)
+        _log.warning(text)

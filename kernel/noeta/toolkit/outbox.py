@@ -89,7 +89,7 @@ class Outbox(Extension):
     overrides `reduce`, `continue_state`, `on_event` or `delivered_through` calls `super()` in it.
     """
 
-    State = OutboxState
+    State: ClassVar[Any] = OutboxState
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
