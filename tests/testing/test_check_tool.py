@@ -12,6 +12,7 @@ import pytest
 
 from noeta import Answer, ToolContext, ToolFlags, ToolOutput, ask, text_output
 from noeta.testing import TOOL_CHECKS, ToolCheck, check_tool
+from noeta.toolkit.schema import schema_fault
 
 SCHEMA = {
     "type": "object",
@@ -138,10 +139,7 @@ BAD: list[tuple[str, Callable[[], Good], str]] = [
     (
         "the_schema_is_valid_and_closed",
         lambda: tool(input_schema={"type": "array"}),
-        (
-            "Tool 'read', input_schema: its type is 'array', and the input of a tool is an object: write "
-            "'type': 'object'. Mend the schema."
-        ),
+        f"Tool 'read', input_schema: {schema_fault({'type': 'array'})}. Mend the schema.",
     ),
     (
         "the_schema_is_valid_and_closed",
