@@ -21,7 +21,13 @@ from noeta.toolkit.schema import schema_fault
 ToolCheck = Callable[[Tool], None]
 """Tries one promise of a tool, and raises AssertionError with a sentence when it is not kept."""
 
-NEEDED: dict[str, type] = {"name": str, "description": str, "input_schema": dict, "read_only": bool, "clearable": bool}
+NEEDED: dict[str, type] = {
+    "name": str,
+    "description": str,
+    "input_schema": dict,
+    "read_only": bool,
+    "clearable": bool,
+}
 METHODS: dict[str, tuple[str, ...]] = {
     "run": ("input", "ctx"),
     "resume": ("input", "ctx", "outcome"),
