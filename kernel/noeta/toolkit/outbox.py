@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from hashlib import sha256
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -95,7 +95,7 @@ class Outbox(Extension):
         super().__init_subclass__(**options)
         # A kind that is not among the declared ones would be passed over.
         if cls.record_types is not None:
-            cls.record_types = {**RECORDS, **cls.record_types}
+            type.__setattr__(cls, "record_types", {**RECORDS, **cls.record_types})
 
     async def deliver(self, view: TaskView, key: str, body: Any) -> None:
         """Do it. `key` is the same at each try, and no other effect of any task has it.
