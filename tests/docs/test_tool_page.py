@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 import pytest
 
+import noeta
 from noeta import CoreNotices, Display, KeptClaim, Park, Tool, ToolContext, ToolFlags, ToolOutput
 from noeta.core import questions, tool
 from noeta.toolkit.function_tool import function_tool
@@ -156,3 +157,9 @@ def test_a_function_says_what_it_gives(name: str) -> None:
 def test_the_page_describes_nothing_that_is_not_there() -> None:
     headings = {"# Tools", "What a tool is", "What it gives back", "What it sees", "Questions", "Functions"}
     assert set(SECTIONS) == {*EXPECTED, *headings}
+
+
+def test_the_names_import_from_noeta() -> None:
+    dicts = {"Question", "Option"}
+    names = {title for title in EXPECTED if title != "Constants"} | set(CONSTANTS)
+    assert names - set(noeta.__all__) == dicts
