@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from types import FunctionType
+from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from noeta.core.errors import ComposeError
+from noeta.core.errors import ComposeError, SettingsError
 from noeta.core.extension import Extension, ToolSet
 from noeta.core.hooks import HOOKS, Hooks
 from noeta.core.view import TaskView
@@ -159,3 +161,80 @@ def test_every_hook_can_be_overridden_with_the_arguments_it_has() -> None:
     own = {name: FunctionType(f.__code__, f.__globals__, name) for name, f in space.items()}
     composed = Registry().compose([type("All", (Extension,), {"name": "all", **own})()])
     assert [hook for hook, found in composed.impls.items() if not found] == []
+
+
+class Untagged(msgspec.Struct):
+    x: int
+
+
+class OtherUntagged(msgspec.Struct):
+    y: int
+
+
+def unnamed(self: Extension) -> str:
+    raise ZeroDivisionError("no name today")
+
+
+BAD: dict[str, tuple[dict[str, Any], str]] = {
+    "on_error": ({"on_error": ["x"]}, "Plugin 'bad', on_error: ['x'] is no dict. Write a dict from names."),
+    "settings": (
+        {"Settings": dict},
+        "Plugin 'bad', Settings: <class 'dict'> is no struct. Derive it from msgspec.Struct.",
+    ),
+    "record_types": (
+        {"record_types": ["a"]},
+        "Plugin 'bad', record_types: ['a'] is no dict. Write a dict from names.",
+    ),
+    "name": (
+        {"name": property(unnamed)},
+        "Plugin 'Bad', name: ZeroDivisionError: no name today. Add name = \"...\" to the class.",
+    ),
+}
+
+
+@pytest.mark.parametrize(("attributes", "says"), BAD.values(), ids=BAD)
+def test_a_bad_declaration_is_refused_in_one_sentence(attributes: dict[str, Any], says: str) -> None:
+    with pytest.raises(ComposeError) as caught:
+        Registry().compose([type("Bad", (Extension,), {"name": "bad", **attributes})()])
+    assert str(caught.value) == says
+
+
+def test_record_types_that_cannot_be_decoded_are_refused_when_an_agent_is_put_together() -> None:
+    attributes = {"name": "bad", "record_types": {"noted": Untagged | OtherUntagged}}
+    with pytest.raises(ComposeError, match=r"record_types, 'noted': TypeError: .* Declare another"):
+        Registry().compose([type("Bad", (Extension,), attributes)()])
+
+
+def test_an_attribute_that_cannot_be_read_is_no_hook_and_is_left_alone() -> None:
+    class Raising:
+        def __get__(self, instance: object, owner: type) -> None:
+            raise RuntimeError("boom")
+
+    Registry().compose([type("Odd", (Extension,), {"name": "odd", "helper": Raising()})()])
+
+
+class Needs(msgspec.Struct):
+    key: str
+    n: int = 3
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({}, "Plugin 'needs', setting 'key': it is missing. It takes key, n."),
+        ({"key": 1}, "Plugin 'needs', setting 'key': Expected `str`, got `int`."),
+        (
+            {"kee": "x"},
+            "Plugin 'needs', setting 'kee': there is no such setting (did you mean 'key'?). It takes key, n.",
+        ),
+    ],
+)
+def test_settings_that_do_not_fit_are_refused_by_name(given: dict[str, Any], says: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        type("Plugin", (Extension,), {"name": "needs", "Settings": Needs})(**given)
+    assert str(caught.value) == says
+
+
+def test_settings_are_what_the_plugin_declares() -> None:
+    plugin_ = type("Plugin", (Extension,), {"name": "needs", "Settings": Needs})(key="x")
+    assert plugin_.settings == Needs("x")

@@ -296,9 +296,9 @@ class Set(Extension):
     [
         (
             {"retrys": 1},
-            "Plugin 'set', setting 'retrys': there is no such setting (did you mean 'retries'?).",
+            "Plugin 'set', setting 'retrys': there is no such setting (did you mean 'retries'?). It takes retries.",
         ),
-        ({"colour": 1}, "Plugin 'set', setting 'colour': there is no such setting."),
+        ({"colour": 1}, "Plugin 'set', setting 'colour': there is no such setting. It takes retries."),
         ({"retries": "x"}, "Plugin 'set', setting 'retries': Expected `int`, got `str`."),
     ],
 )
@@ -311,4 +311,4 @@ def test_settings_that_do_not_fit_are_refused(settings: dict[str, Any], sentence
 def test_settings_of_a_plugin_that_takes_none_are_refused() -> None:
     with pytest.raises(SettingsError) as caught:
         Good(retries=1)
-    assert str(caught.value) == "Plugin 'good', setting 'retries': there is no such setting."
+    assert str(caught.value) == "Plugin 'good', setting 'retries': there is no such setting. It takes none."

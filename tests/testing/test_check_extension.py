@@ -642,9 +642,9 @@ def test_a_declaration_that_spoils_more_than_itself_is_told_first() -> None:
 
     for members, words in [
         ({"State": Untagged | Stubborn}, "State: msgspec cannot read this type"),
-        ({"record_types": ["noted"]}, "record_types: it is a list, which maps no kind to a type"),
-        ({"record_types": {"a.b": dict}}, "record_types: 'a.b' is no kind"),
-        ({"record_types": {"noted": Untagged | Stubborn}}, "record_types: msgspec cannot read the type"),
+        ({"record_types": ["noted"]}, "record_types: .* is no dict"),
+        ({"record_types": {"a.b": dict}}, "record_types, 'a.b': ValueError: the name of a kind has no dots"),
+        ({"record_types": {"noted": Untagged | Stubborn}}, "record_types, .noted.: TypeError"),
     ]:
         with pytest.raises(AssertionError, match=words):
             check_extension(bad(**members))

@@ -59,18 +59,26 @@ class Extension:
     settings: Any = None
 
     def __init__(self, **settings: Any) -> None:
-        """Take the settings. Raises `SettingsError` for one that `Settings` does not have or take."""
+        """Take the settings.
+
+        Raises `SettingsError` for one that `Settings` does not have, does not take, or cannot do without.
+        """
         if self.Settings is None and not settings:
             return
-        known = self.Settings.__struct_fields__ if self.Settings else ()
+        known: tuple[str, ...] = getattr(self.Settings, "__struct_fields__", ())
+        takes = f"It takes {', '.join(known) or 'none'}"
         for given in settings:
             if given not in known:
-                raise SettingsError(self.name, given, f"there is no such setting{meant(given, known)}")
+                raise SettingsError(
+                    self.name, given, f"there is no such setting{meant(given, known)}. {takes}"
+                )
         try:
             self.settings = msgspec.convert(settings, self.Settings)
         except msgspec.ValidationError as error:
             why, _, place = str(error).partition(" - at `$.")
-            raise SettingsError(self.name, place.strip("`"), why) from None
+            missing = why.rpartition("missing required field `")[2]
+            name, why = (place, why) if place else (missing, f"it is missing. {takes}")
+            raise SettingsError(self.name, name.strip("`"), why) from None
 
     def initial_state(self) -> Any:
         """The state before any record. Once per fold. A failure freezes the state; its gates then deny."""

@@ -7,15 +7,16 @@ which tier, and which names are blocked. What pluggy lets pass, such as a misspe
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from types import FunctionType
 from typing import Any, NamedTuple
 
+import msgspec
 import pluggy
 
-from noeta.core.errors import ComposeError, NotStorable
+from noeta.core.errors import ComposeError, NotStorable, told
 from noeta.core.extension import Extension
 from noeta.core.hooks import HOOKS, Hook, Hooks, Impl
 from noeta.core.records import CORE
@@ -51,16 +52,15 @@ class Registry(pluggy.PluginManager):
 
         Raises `ComposeError`.
         """
-        ordered = in_order([extension for extension in extensions if not self._blocked(extension)])
+        for extension in extensions:
+            check_instance(extension)
+        ordered = in_order([extension for extension in extensions if not self.is_blocked(extension.name)])
         found: dict[str, list[tuple[int, Impl]]] = {hook: [] for hook in HOOKS}
         for extension in ordered:
             for override in self._overrides(extension):
                 found[override.hook.name].append((override.tier, override.of(extension)))
         impls = {hook: sorted(pairs, key=lambda pair: pair[0]) for hook, pairs in found.items()}
         return Hooks(ordered, {hook: tuple(impl for _, impl in pairs) for hook, pairs in impls.items()})
-
-    def _blocked(self, extension: Extension) -> bool:
-        return self.is_blocked(getattr(extension, "name", ""))
 
     def _overrides(self, extension: Extension) -> list[_Override]:
         """What the extension's class overrides, checked the first time the class is seen."""
@@ -88,7 +88,6 @@ def in_order(extensions: Sequence[Extension]) -> list[Extension]:
     """
     by_name: dict[str, Extension] = {}
     for extension in extensions:
-        check_instance(extension)
         other = by_name.setdefault(extension.name, extension)
         if other is not extension or list(extensions).count(extension) > 1:
             why = f"{_place(type(other))} and {_place(type(extension))} have the same name"
@@ -125,7 +124,10 @@ def check_instance(extension: object) -> None:
         shown = extension.__name__ if isinstance(extension, type) else repr(extension)
         why = "it is not an instance of a subclass of Extension"
         raise ComposeError(shown, "the agent's list", why, f"Write {shown}() for a class")
-    name = getattr(extension, "name", None)
+    try:
+        name = getattr(extension, "name", None)
+    except Exception as error:
+        raise ComposeError(cls.__name__, "name", told(error), 'Add name = "..." to the class') from None
     if not isinstance(name, str) or not name:
         raise ComposeError(cls.__name__, _place(cls), "it has no name", 'Add name = "..." to the class')
     try:
@@ -152,7 +154,11 @@ def check_class(cls: type[Extension], name: str) -> None:
             form = f"{'async ' * _is_async(hook)}def {hook.name}(self, {', '.join(_arguments(hook))})"
             raise ComposeError(name, f"hook {hook.name}", why, f"Write {form}")
     for found in dir(cls):
-        if found.startswith("_") or hasattr(Extension, found) or not callable(getattr(cls, found)):
+        if (
+            found.startswith("_")
+            or hasattr(Extension, found)
+            or not callable(inspect.getattr_static(cls, found))
+        ):
             continue
         if (hint := meant(found, HOOKS, 0.85)) and not any(_overrides(cls, h) for h in HOOKS if h in hint):
             why = f"there is no such hook{hint}"
@@ -161,6 +167,20 @@ def check_class(cls: type[Extension], name: str) -> None:
         value = getattr(cls, attribute)
         if not isinstance(value, tuple) or not all(isinstance(entry, str) for entry in value):
             raise ComposeError(name, attribute, f"{value!r} is no tuple of names", 'Write ("one", "two")')
+    if cls.Settings is not None and not hasattr(cls.Settings, "__struct_fields__"):
+        raise ComposeError(
+            name, "Settings", f"{cls.Settings!r} is no struct", "Derive it from msgspec.Struct"
+        )
+    for attribute in ("on_error", "record_types"):
+        if not isinstance(value := getattr(cls, attribute), Mapping | None):
+            raise ComposeError(name, attribute, f"{value!r} is no dict", "Write a dict from names")
+    for kind, type_ in (cls.record_types or {}).items():
+        try:
+            if "." in checked_key(kind, "its name"):
+                raise ValueError("the name of a kind has no dots")
+            msgspec.json.Decoder(type_)
+        except Exception as error:
+            raise ComposeError(name, f"record_types, {kind!r}", told(error), "Declare another type") from None
     for found, policy in cls.on_error.items():
         if found not in HOOKS:
             why = f"there is no hook {found!r}{meant(found, HOOKS)}"
