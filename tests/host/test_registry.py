@@ -201,7 +201,7 @@ def test_a_bad_declaration_is_refused_in_one_sentence(attributes: dict[str, Any]
 
 def test_record_types_that_cannot_be_decoded_are_refused_when_an_agent_is_put_together() -> None:
     attributes = {"name": "bad", "record_types": {"noted": Untagged | OtherUntagged}}
-    with pytest.raises(ComposeError, match=r"record_types, 'noted': TypeError: .* Declare another"):
+    with pytest.raises(ComposeError, match=r"record_types, 'noted': TypeError: .* Declare another kind"):
         Registry().compose([type("Bad", (Extension,), attributes)()])
 
 

@@ -295,8 +295,9 @@ class Set(Extension):
     ("settings", "sentence"),
     [
         (
-            {"retrys": 1},
-            "Plugin 'set', setting 'retrys': there is no such setting (did you mean 'retries'?). It takes retries.",
+            {"retry": 1},
+            "Plugin 'set', setting 'retry': there is no such setting (did you mean 'retries'?). "
+            + "It takes retries.",
         ),
         ({"colour": 1}, "Plugin 'set', setting 'colour': there is no such setting. It takes retries."),
         ({"retries": "x"}, "Plugin 'set', setting 'retries': Expected `int`, got `str`."),

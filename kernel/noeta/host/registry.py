@@ -175,12 +175,8 @@ def check_class(cls: type[Extension], name: str) -> None:
         if not isinstance(value := getattr(cls, attribute), Mapping | None):
             raise ComposeError(name, attribute, f"{value!r} is no dict", "Write a dict from names")
     for kind, type_ in (cls.record_types or {}).items():
-        try:
-            if "." in checked_key(kind, "its name"):
-                raise ValueError("the name of a kind has no dots")
-            msgspec.json.Decoder(type_)
-        except Exception as error:
-            raise ComposeError(name, f"record_types, {kind!r}", told(error), "Declare another type") from None
+        if why := _undecodable(kind, type_):
+            raise ComposeError(name, f"record_types, {kind!r}", why, "Declare another kind or type")
     for found, policy in cls.on_error.items():
         if found not in HOOKS:
             why = f"there is no hook {found!r}{meant(found, HOOKS)}"
@@ -189,6 +185,18 @@ def check_class(cls: type[Extension], name: str) -> None:
             why = f"{found} cannot be {policy!r}"
             way_out = f"Choose {' or '.join(choices)}" if choices else "Leave it out"
             raise ComposeError(name, "on_error", why, way_out)
+
+
+def _undecodable(kind: str, type_: Any) -> str:
+    """Why records of this kind cannot be declared to be of this type, else the empty text."""
+    if "." in kind:
+        return "the name of a kind has no dots"
+    try:
+        checked_key(kind, "its name")
+        msgspec.json.Decoder(type_)
+    except Exception as error:
+        return told(error)
+    return ""
 
 
 def _overrides(cls: type[Any], name: str) -> bool:
