@@ -296,8 +296,10 @@ class Set(Extension):
     [
         (
             {"retry": 1},
-            "Plugin 'set', setting 'retry': there is no such setting (did you mean 'retries'?). "
-            + "It takes retries.",
+            (
+                "Plugin 'set', setting 'retry': there is no such setting (did you mean 'retries'?). "
+                "It takes retries."
+            ),
         ),
         ({"colour": 1}, "Plugin 'set', setting 'colour': there is no such setting. It takes retries."),
         ({"retries": "x"}, "Plugin 'set', setting 'retries': Expected `int`, got `str`."),
