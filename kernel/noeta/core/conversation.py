@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from bisect import bisect
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from hashlib import sha256
 from itertools import chain, islice
-from typing import Generic, NamedTuple, TypeVar, overload
+from typing import Any, Generic, NamedTuple, TypeVar, overload
 
 from msgspec import Struct
 
@@ -118,7 +119,7 @@ class Conversation(Sequence[Item]):
     the next reply says what its request was built from, so nothing ever stands between a call and its result.
     """
 
-    __slots__ = ("_in_runs", "_placed", "_runs", "_settled", "_tail", "last_seq")
+    __slots__ = ("_hashed", "_hasher", "_in_runs", "_placed", "_runs", "_settled", "_tail", "last_seq")
 
     def __init__(self) -> None:
         self._settled: Shared[Item] = Shared()
@@ -130,12 +131,14 @@ class Conversation(Sequence[Item]):
         # Runs of the first `_in_runs` settled items; they are brought up to date when asked for.
         self._runs: list[Run] = []
         self._in_runs = 0
+        self._hasher, self._hashed = sha256(), 0
         self.last_seq: int = 0
 
     def copy(self) -> Conversation:
         """A conversation of the same items, in O(its tail)."""
         other = Conversation.__new__(Conversation)
         other._settled, other._tail, other._placed = self._settled.copy(), self._tail[:], self._placed
+        other._hasher, other._hashed = self._hasher.copy(), self._hashed
         other._runs, other._in_runs, other.last_seq = self._runs, self._in_runs, self.last_seq
         return other
 
@@ -227,6 +230,22 @@ class Conversation(Sequence[Item]):
         self._placed = tuple(i for i, item in zip(self._placed, tail, strict=False) if not gone(item.seq))
         self._settled, self._tail = Shared(settled), [item for item in tail if not gone(item.seq)]
         self._runs, self._in_runs = [], 0
+        self._hasher, self._hashed = sha256(), 0
+
+    @property
+    def size(self) -> int:
+        """The bytes of all items."""
+        return sum(len(item.data) for item in self)
+
+    def digest(self) -> bytes:
+        """The sha-256 of all items in order. Costs what is new since the last call."""
+        for item in self._settled[self._hashed :]:
+            _hash(self._hasher, item)
+        self._hashed = len(self._settled)
+        hasher = self._hasher.copy()
+        for item in self._tail:
+            _hash(hasher, item)
+        return hasher.digest()
 
     def __len__(self) -> int:
         return len(self._settled) + len(self._tail)
@@ -256,3 +275,9 @@ class Conversation(Sequence[Item]):
         mine, theirs = (self._placed, len(self._settled)), (other._placed, len(other._settled))
         # `before` and `last_seq` only tell neighbours apart, and a restored item does not know its own.
         return mine == theirs and [i.key for i in self] == [i.key for i in other]
+
+
+def _hash(hasher: Any, item: Item) -> None:
+    # The length ahead keeps two items from reading like one.
+    hasher.update(b"%d " % len(item.data))
+    hasher.update(item.data)

@@ -162,16 +162,24 @@ class ProviderError(NoetaError):
     """A model call failed.
 
     `category` is one of ``rate_limit``, ``overloaded``, ``network``, ``timeout``, ``server``, ``auth``,
-    ``invalid``, ``overflow`` and ``content``. `retry_after` is in seconds, `status` that of HTTP.
+    ``invalid``, ``overflow`` and ``content``. `retry_after` is in seconds, `status` that of HTTP. With
+    `retry_at` (epoch seconds) the task is to wait until then and try again.
     """
 
     def __init__(
-        self, category: str, detail: str, *, retry_after: float | None = None, status: int | None = None
+        self,
+        category: str,
+        detail: str,
+        *,
+        retry_after: float | None = None,
+        status: int | None = None,
+        retry_at: float | None = None,
     ) -> None:
         self.category: str = category
         self.detail: str = detail
         self.retry_after: float | None = retry_after
         self.status: int | None = status
+        self.retry_at: float | None = retry_at
         super().__init__(f"The model call failed ({category}): {detail}")
 
 

@@ -52,8 +52,7 @@ def _received(state: TaskState, record: Envelope, data: r.Received) -> None:
         return
     if record.message:
         state.conversation.add(record.seq, bytes(record.message))
-    if state.turn is None:
-        state.turn = Turn(seq=record.seq)
+    state.turn = replace(state.turn, tools={}) if state.turn else Turn(seq=record.seq)
 
 
 def _context_composed(state: TaskState, record: Envelope, data: r.ContextComposed) -> None:
@@ -89,6 +88,17 @@ def _model_called(state: TaskState, record: Envelope, data: r.ModelCalled) -> No
     state.usage = state.usage + data.usage
 
 
+def _gated(state: TaskState, record: Envelope, data: r.Gated) -> None:
+    call = state.calls.get(data.call)
+    winner = (
+        data.opinions[data.winner] if data.winner is not None and data.winner < len(data.opinions) else None
+    )
+    if call is not None and winner is not None and winner.verdict == "rewrite":
+        # What a person approved was the call as it was.
+        name, input = winner.detail.get("name") or call.name, winner.detail.get("input", {})
+        _change_call(state, data.call, name=name, input=input, status="open", answer=None)
+
+
 def _tool_started(state: TaskState, record: Envelope, data: r.ToolStarted) -> None:
     call = state.calls.get(data.call)
     if call is not None and call.status != "done":
@@ -100,7 +110,10 @@ def _tool_finished(state: TaskState, record: Envelope, data: r.ToolFinished) -> 
     # A second result would leave a call with two, which no provider accepts.
     if call is None or call.status == "done":
         return
-    state.calls[data.call] = replace(call, status="done")
+    state.calls[data.call] = replace(call, status="done", end_turn=data.end_turn)
+    if state.turn is not None:
+        succeeded = not data.is_error or state.turn.tools.get(call.name, False)
+        state.turn = replace(state.turn, tools={**state.turn.tools, call.name: succeeded})
     if record.message:
         state.conversation.add_result(record.seq, bytes(record.message), call.index)
 
@@ -142,7 +155,7 @@ def _turn_over(state: TaskState, record: Envelope, data: object) -> None:
 
 
 def _claimed(state: TaskState, record: Envelope, data: r.Claimed) -> None:
-    state.fence = data.fence
+    state.fence, state.erasing = data.fence, []
     if data.plugins is not None:
         state.plugins = data.plugins
 
@@ -161,6 +174,7 @@ def _timer_cleared(state: TaskState, record: Envelope, data: r.TimerCleared) -> 
 
 def _erased(state: TaskState, record: Envelope, data: r.Erased) -> None:
     state.conversation.erase([*data.seqs, *data.along])
+    state.erasing = [*state.erasing, *data.seqs, *data.along]
 
 
 def _continue(state: TaskState, record: Envelope, data: r.Continue) -> None:
@@ -179,6 +193,7 @@ _HANDLERS: dict[type[r.Fact], Callable[[TaskState, Envelope, Any], None]] = {
     r.ModelReplied: _model_replied,
     r.ModelFailed: _model_failed,
     r.ModelCalled: _model_called,
+    r.Gated: _gated,
     r.ToolStarted: _tool_started,
     r.ToolFinished: _tool_finished,
     r.ToolParked: _tool_parked,

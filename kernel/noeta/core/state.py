@@ -33,7 +33,9 @@ class Call(Struct, frozen=True, kw_only=True):
     """A call of the last reply.
 
     `status` is ``open``, ``started``, ``parked``, ``answered`` or ``done``. `seq` is the reply's, `index` the
-    place in it. `park` counts its waits, `on` and `keys` say what the last one was for, `answer` and `ends`
+    place in it. `input` is what it was rewritten to (None: what the reply says), `end_turn` the answer with
+    which its result ends the turn. `park` counts its waits, `on` and `keys` say what the last one was for
+    (``approval``, ``question`` or ``children``), `answer` and `ends`
     what came of it. `inherited`: the reply was made in the task that this one continues.
     """
 
@@ -50,6 +52,8 @@ class Call(Struct, frozen=True, kw_only=True):
     answer: Answer | None = None
     ends: dict[str, ChildEnded] = {}
     inherited: bool = False
+    input: dict[str, Any] | None = None
+    end_turn: str | None = None
 
 
 class Child(Struct, frozen=True, kw_only=True):
@@ -61,13 +65,14 @@ class Child(Struct, frozen=True, kw_only=True):
 
 
 class Turn(Struct, frozen=True, kw_only=True):
-    """The turn under way: the seq of the message it began with, its replies so far, and its continues by
-    reason.
+    """The turn under way: the seq of the message it began with, its replies so far, its continues by
+    reason, and the tools called since the person's last message: whether one succeeded.
     """
 
     seq: int
     steps: int = 0
     continues: dict[str, int] = {}
+    tools: dict[str, bool] = {}
 
 
 class Core(Struct, kw_only=True):
@@ -103,6 +108,7 @@ class Core(Struct, kw_only=True):
     failures: int = 0
     retry_at: float | None = None
     fence: int = 0
+    erasing: list[int] = []
     ended: str = ""
     newer: Problem | None = None
     corrupt: Problem | None = None

@@ -1,0 +1,67 @@
+"""What others posted becomes records, in order. What it means is then for the fold and the runner."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+from msgspec.structs import replace
+
+from noeta.core import records as r
+from noeta.core.codec import encode
+from noeta.core.items import ITEMS, Cancel, Entry, Erase, Interrupt, decode_body
+from noeta.core.log import InboxItem
+from noeta.core.messages import Message, decode_message
+from noeta.core.view import quoting
+from noeta.core.work import Work
+
+PAGE = 100
+
+
+async def drain(work: Work) -> list[Interrupt | Cancel]:
+    """Record everything in the inbox; what of it stops the task or its turn."""
+    stops: list[Interrupt | Cancel] = []
+    while True:
+        items = await work.outside.log.inbox(work.state.task, PAGE)
+        for item in items:
+            if item.n > work.taken:
+                work.taken = item.n
+                work.batch.consume.append(item.n)
+                data = record(work, item)
+                stops += [data] if isinstance(data, Interrupt | Cancel) else []
+        if len(items) < PAGE:
+            return stops
+        await work.commit()
+
+
+def record(work: Work, item: InboxItem) -> Any:
+    """Record one item; its payload. An item that cannot be read is recorded without it."""
+    data, message = payload(item)
+    n, key = item.n, item.key
+    if isinstance(data, r.Answer):
+        call = work.state.calls.get(data.call)
+        late = call is None or call.status != "parked" or call.park != data.park
+        work.put(r.Answered(n=n, key=key, answer=data, late=late))
+    elif isinstance(data, r.ChildEnded):
+        work.put(replace(data, n=n, key=key))
+    else:
+        raw = r.NULL if data is None else Raw(msgspec.json.encode(data))
+        work.put(r.Received(n=n, key=key, item=item.kind, data=raw), message)
+    if isinstance(data, Entry):
+        work.place(encode(0, 0.0, data.extension, data.kind, msgspec.json.decode(data.data)))
+    elif isinstance(data, Erase):
+        along = quoting(work.state.conversation, data.seqs)
+        work.put(r.Erased(seqs=data.seqs, along=along, by=data.by))
+    return data
+
+
+def payload(item: InboxItem) -> tuple[Any, Message | None]:
+    """The payload of an item and its message, each None when there is none or it cannot be read."""
+    try:
+        body = decode_body(item.body)
+        type_ = ITEMS.get(item.kind)
+        data = msgspec.json.decode(body.data, type=type_) if type_ and body.data else None
+    except (ValueError, RecursionError):
+        return None, None
+    return data, decode_message(bytes(body.message)) if body.message else None

@@ -1,0 +1,285 @@
+"""A claimed task at work: its state, what is folded and not yet durable, and the one way to write it.
+
+Staged, folded and durable are three moments. What a hook stages is folded when the hook returns, and written
+with the next commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Literal, NamedTuple
+
+import anyio
+from msgspec import Struct
+from msgspec.structs import asdict, replace
+
+from noeta.core import records as r
+from noeta.core.agent import Agent
+from noeta.core.codec import Blob, Encoded, Envelope, Line, encode, placed, recorded
+from noeta.core.fold import Folder
+from noeta.core.hooks import Hooks, unlimited
+from noeta.core.items import Post
+from noeta.core.log import Append, Claim, Log, NewTask, SnapshotPart, Timer
+from noeta.core.messages import Message, ToolUse
+from noeta.core.offer import NO_OFFER, Offer, offer
+from noeta.core.ports import Clock, Delta, Ids, ModelRequest, ModelResponse, ToolSpec
+from noeta.core.state import Call, TaskState
+from noeta.core.text import storable_text
+from noeta.core.tool import Tool
+from noeta.core.view import Spawn, TaskView, Views
+
+PROGRESS = frozenset({"received", "model_replied", "tool_finished", "answered", "turn_done", "turn_failed"})
+"""Core kinds that show a task gets on, so that the claims before did not die for nothing."""
+MAX_ERROR_CHARS = 2_000
+
+
+@dataclass(kw_only=True)
+class Outside:
+    """What a runner reaches outside the kernel. The host supplies it.
+
+    - `model` calls a model and tells each `Delta`; it raises `ProviderError` when its patience is over.
+    - `admit` raises `ValueError` for a child that cannot be; `birth` makes the task to create of one.
+    - `records` are those at some seqs. `purge` removes the bytes of erased records.
+    - `snapshot` gets the lines of an append and the state behind them, and gives parts to write along.
+    - `wake` waits until the inbox may have changed, or those seconds. `kept`: the claim has to stay here.
+    - `installed` are the plugins the task runs with here.
+    - `live` is told of deltas and of what a call reports while it runs.
+    - `check_schema` and `spill` are the toolkit's. `view` and `context` are more fields of every `TaskView`
+      and `ToolContext`.
+    """
+
+    log: Log
+    clock: Clock
+    ids: Ids
+    model: Callable[[ModelRequest, Callable[[Delta], None]], Awaitable[ModelResponse]]
+    admit: Callable[[Spawn], None]
+    birth: Callable[[Spawn], Awaitable[NewTask]]
+    records: Callable[[Sequence[int]], Awaitable[Sequence[r.Recorded]]]
+    purge: Callable[[Claim, Sequence[int]], Awaitable[None]]
+    wake: Callable[[float], Awaitable[bool]]
+    check_schema: Callable[[dict[str, Any], object], str | None]
+    spill: Callable[[str, str], str]
+    installed: Sequence[r.Plugin] = ()
+    kept: Callable[[], bool] = lambda: False
+    live: Callable[[object], None] = lambda piece: None
+    snapshot: Callable[[Sequence[Line], TaskState], Sequence[SnapshotPart]] = lambda lines, state: ()
+    view: Mapping[str, Any] = field(default_factory=dict)
+    context: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Batch(Struct):
+    """What the next commit writes, by the names of `Append`; `erased` are seqs whose bytes go after it."""
+
+    lines: list[Line] = []
+    blobs: list[Blob] = []
+    consume: list[int] = []
+    posts: list[Post] = []
+    spawn: list[Spawn] = []
+    set_timers: dict[str, Timer] = {}
+    clear_timers: set[str] = set()
+    progress: bool = False
+    erased: list[int] = []
+
+
+class Gating(NamedTuple):
+    """That a call may run: decided at `seq`, by these opinions, `approved` by a person or `outright`."""
+
+    seq: int
+    record: r.Gated
+    approved: bool
+    outright: bool
+
+
+@dataclass(kw_only=True, eq=False)
+class Work(Views):
+    """One claim of a task: what all parts of the runner share, and the desk of its hooks.
+
+    `durable` is the last seq written, `since` when the oldest record not written was made, `taken` the last
+    inbox number recorded, `failures` how often a hook failed. `one_at_a_time` is held while hooks of a tool
+    run beside others.
+    """
+
+    claim: Claim
+    state: TaskState
+    hooks: Hooks
+    agent: Agent
+    folder: Folder
+    outside: Outside
+    batch: Batch = field(default_factory=Batch)
+    durable: int = 0
+    since: float = 0.0
+    taken: int = 0
+    failures: int = 0
+    offer: Offer = NO_OFFER
+    gatings: dict[str, Gating] = field(default_factory=dict)
+    uses: dict[str, ToolUse] = field(default_factory=dict)
+    specs: dict[int, tuple[Tool, str, r.ToolPart, ToolSpec]] = field(default_factory=dict)
+    composed: dict[str, Any] = field(default_factory=dict)
+    types: dict[str, Any] = field(default_factory=dict)
+    one_at_a_time: anyio.Lock = field(default_factory=anyio.Lock)
+    _committing: anyio.Lock = field(default_factory=anyio.Lock)
+    _events: list[Envelope] = field(default_factory=list)
+    _known: set[tuple[Any, ...]] = field(default_factory=set)
+    _spent: list[r.ModelCalled] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.durable = self.state.seq
+        shared = {name: getattr(self, name) for name in ("state", "folder", "agent", "model", "admit")}
+        agent = {"allowed_tools": self.agent.tools, "denied_tools": self.agent.denied}
+        super().__init__(self.hooks, **shared, **agent, new_id=self.outside.ids.new, **self.outside.view)
+        self.types = {extension.name: extension.record_types for extension in self.hooks.extensions}
+        for name, view in self._views.items():
+            view.complete = partial(self.complete, name)
+
+    @property
+    def model(self) -> str:
+        """The model the task runs on."""
+        return str(self.state.config.get("model") or self.agent.model)
+
+    def put(self, fact: r.Fact, message: Message | None = None, by: str = "", hook: str = "") -> int:
+        """Fold a core record; its seq. Raises `NotStorable`."""
+        return self.place(encode(0, 0.0, r.CORE, fact.kind, fact, message=message, by=by, hook=hook))
+
+    def place(self, made: Encoded) -> int:
+        """Give a record its place in the log and fold it; its seq."""
+        batch, now = self.batch, self.outside.clock.now()
+        self.since = self.since if batch.lines else now
+        made = placed(made, self.state.seq + 1, now)
+        envelope = made.envelope
+        self.folder.apply(self.state, envelope)
+        batch.lines.append(made.line)
+        batch.blobs += made.blobs
+        if self.hooks.impls["on_event"]:
+            self._events.append(envelope)
+        if envelope.extension == r.CORE:
+            batch.progress |= envelope.kind in PROGRESS
+            match recorded(envelope).data if envelope.kind in r.ENTRY_KINDS else None:
+                case r.Erased(seqs=seqs, along=along):
+                    batch.erased += [*seqs, *along]
+                case r.TimerSet(name=name):
+                    batch.set_timers[name] = self.state.timers[name]
+                case r.TimerCleared(name=name):
+                    batch.set_timers.pop(name, None)
+                    batch.clear_timers.add(name)
+        return made.line.seq
+
+    def settled(self, view: TaskView) -> None:
+        """Take what a hook or a tool staged."""
+        self._account()
+        for made in view.pending:
+            self.place(made)
+        for spawn in view.creates:
+            if spawn.child not in self.state.children:
+                self.put(
+                    r.ChildSpawned(
+                        **{name: getattr(spawn, name) for name in r.ChildSpawned.__struct_fields__}
+                    )
+                )
+                self.batch.spawn.append(spawn)
+        self.batch.posts += view.enqueued
+
+    def failed(self, plugin: str, hook: str, error: str, policy: str) -> None:
+        """Record that a hook failed: the same failure once a turn."""
+        self.failures += 1
+        failure = (plugin, hook, error, self.state.turn and self.state.turn.seq)
+        if failure not in self._known:
+            self._known.add(failure)
+            error = storable_text(error)[:MAX_ERROR_CHARS]
+            self.put(r.PluginFailed(plugin=plugin, hook=hook, error=error, policy=policy))
+
+    def admit(self, spawn: Spawn) -> Spawn:
+        """`spawn` with what a child inherits.
+
+        Raises `ValueError` for an agent that cannot be this task's child, `PluginFailure` when a plugin does
+        not say what is inherited.
+        """
+        self.outside.admit(spawn)
+        return replace(spawn, config={**spawn.config, **self.hooks.inherit(self, self.state)})
+
+    async def commit(
+        self,
+        status: Literal["running", "waiting", "ended"] = "running",
+        *,
+        reason: str = "",
+        retry_at: float | None = None,
+        release: bool = False,
+    ) -> None:
+        """Write all that is folded, in one append; nothing when there is nothing. Cannot be cancelled.
+
+        Raises what `Log.append` raises. After `Conflict` everything is still to be written.
+        """
+        with anyio.CancelScope(shield=True):
+            async with self._committing:
+                self._account()
+                if status == "running" and self.batch == Batch():
+                    return
+                batch, self.batch = self.batch, Batch()
+                outside, fields = self.outside, asdict(batch)
+                erased = fields.pop("erased")
+                fields |= {"status": status, "reason": reason, "retry_at": retry_at, "release": release}
+                fields["set_timers"] = list(batch.set_timers.values())
+                fields["snapshot"] = outside.snapshot(batch.lines, self.state)
+                try:
+                    fields["spawn"] = [await outside.birth(spawn) for spawn in batch.spawn]
+                    append = Append(expected_seq=self.durable, id=outside.ids.token(), **fields)
+                    done = await outside.log.append(self.claim, append)
+                except BaseException:
+                    self.batch = batch
+                    raise
+                self.durable = done.last_seq
+                for post in done.undelivered:
+                    self.put(r.Notice(text=f"Task {post.task} took no message: it is over or unknown."))
+                if erased:
+                    await outside.purge(self.claim, erased)
+
+    async def tell(self) -> bool:
+        """Tell plugins what became durable since the last time; whether that staged anything."""
+        told = [envelope for envelope in self._events if envelope.seq <= self.durable]
+        self._events = self._events[len(told) :]
+        for envelope in told:
+            await self.hooks.on_event(self, self.recorded(envelope))
+        return self.batch != Batch()
+
+    def recorded(self, envelope: Envelope) -> r.Recorded:
+        """A record as plugins see it."""
+        return recorded(envelope, self.types.get(envelope.extension))
+
+    async def complete(self, plugin: str, request: ModelRequest) -> ModelResponse:
+        """Call a model for a plugin, outside any step."""
+        began = self.outside.clock.monotonic()
+        with unlimited():
+            response = await self.outside.model(request, lambda delta: None)
+        ms, model = int(1000 * (self.outside.clock.monotonic() - began)), response.model or request.model
+        self._spent.append(r.ModelCalled(plugin=plugin, model=model, usage=response.usage, ms=ms))
+        return response
+
+    def _account(self) -> None:
+        # A hook that fails has spent what it has spent. No record is made while one is awaited.
+        spent, self._spent = self._spent, []
+        for fact in spent:
+            self.put(fact)
+
+    def stage(self, plugin: str, hook: str) -> TaskView:
+        """One more view of the plugin, for a call that stages beside its hooks."""
+        view = super().stage(plugin, hook)
+        view.complete = partial(self.complete, plugin)
+        return view
+
+    def look(self) -> None:
+        """Ask the plugins what they offer, so that calls find their tools."""
+        self.offer = offer(self.hooks, self, self.agent.tools, self.agent.denied)
+        self.set(offer=self.offer)
+
+    def tool(self, call: Call) -> Tool | None:
+        """The tool of a call, None when it is not offered any more."""
+        return self.offer.tools.get(call.name, ("", None))[1]
+
+    def use(self, call: Call) -> ToolUse:
+        """A call as it is to run: as the reply made it, or as it was rewritten."""
+        if call.id not in self.uses:
+            reply = next(item for item in reversed(self.state.conversation) if item.seq == call.seq)
+            self.uses |= {use.id: use for use in reply.message.calls}
+        use = self.uses[call.id]
+        return use if call.input is None else replace(use, name=call.name, input=call.input)

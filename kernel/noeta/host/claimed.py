@@ -1,0 +1,172 @@
+"""Taking up a claimed task: its state from the store, and all that its runner reaches outside the kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Any
+
+from noeta.core.codec import Envelope, decode, recorded, with_body
+from noeta.core.log import Claim, NewTask
+from noeta.core.ports import Clock, Delta, Ids, ModelRequest, ModelResponse
+from noeta.core.records import Recorded, TaskCreated
+from noeta.core.runner import Runner
+from noeta.core.view import Spawn
+from noeta.core.work import Outside, Work
+from noeta.host.agents import Agents, Composed
+from noeta.host.birth import new_task
+from noeta.host.erasure import tombstone
+from noeta.host.snapshot import Snapshots
+from noeta.toolkit.history import history
+from noeta.toolkit.store import Store
+
+
+@dataclass(kw_only=True)
+class Means:
+    """What all tasks of a host share. `view` and `context` are more fields of views and tool contexts."""
+
+    store: Store
+    agents: Agents
+    clock: Clock
+    ids: Ids
+    model: Callable[[ModelRequest, Callable[[Delta], None]], Awaitable[ModelResponse]]
+    check_schema: Callable[[dict[str, Any], object], str | None]
+    spill: Callable[[str, str], str]
+    live: Callable[[str, object], None] = lambda task, piece: None
+    view: Mapping[str, Any] = field(default_factory=dict)
+    context: Mapping[str, Any] = field(default_factory=dict)
+
+
+async def take_up(
+    means: Means,
+    claim: Claim,
+    *,
+    wake: Callable[[float], Awaitable[bool]],
+    kept: Callable[[], bool] = lambda: False,
+    **context: Any,
+) -> Runner:
+    """The runner of a claimed task, with its state folded.
+
+    `wake` waits until the task's inbox may have changed, or those seconds. Raises `ValueError` when this host
+    does not have the task's agent, and what the store raises.
+    """
+    store, task = means.store, claim.task
+    composed = means.agents.known((await store.task(task)).agent)
+    snapshots = Snapshots(store, task, composed.folder)
+    state = await snapshots.load()
+
+    def snapshot(lines: Sequence[Any], state: Any) -> Sequence[Any]:
+        snapshots.grown(lines)
+        return snapshots.take(state) if snapshots.due else ()
+
+    outside = Outside(
+        log=store,
+        clock=means.clock,
+        ids=means.ids,
+        model=means.model,
+        admit=lambda spawn: admit(means.agents, composed, spawn),
+        birth=lambda spawn: birth(means, claim, state.root or task, spawn),
+        records=lambda seqs: records(store, task, seqs),
+        purge=lambda claim, seqs: purge(store, claim, seqs),
+        wake=wake,
+        check_schema=means.check_schema,
+        spill=means.spill,
+        installed=composed.plugins,
+        kept=kept,
+        live=lambda piece: means.live(task, piece),
+        snapshot=snapshot,
+        view={"agents": means.agents.by_name, **means.view},
+        context={**means.context, **context},
+    )
+    if state.erasing:
+        await purge(store, claim, state.erasing)
+    work = Work(
+        claim=claim,
+        state=state,
+        hooks=composed.hooks,
+        agent=composed.agent,
+        folder=composed.folder,
+        outside=outside,
+    )
+    return Runner(work)
+
+
+def admit(agents: Agents, parent: Composed, spawn: Spawn) -> None:
+    """Raise `ValueError` unless the agent of `spawn` is known and has the plugins its parent requires."""
+    names = {plugin.name for plugin in agents.known(spawn.agent).plugins}
+    for plugin in parent.plugins:
+        if plugin.required and plugin.name not in names:
+            raise ValueError(f"agent {spawn.agent!r} lacks plugin {plugin.name!r}, which this task requires")
+
+
+async def birth(means: Means, claim: Claim, root: str, spawn: Spawn) -> NewTask:
+    """The task to create for `spawn`. What it continues, it continues from what is durable now."""
+    through = spawn.history_through or 0
+    if spawn.history_from and spawn.history_through is None:
+        through = (await means.store.task(spawn.history_from)).last_seq
+    created = TaskCreated(
+        task=spawn.child,
+        agent=spawn.agent,
+        config=dict(spawn.config),
+        parent=claim.task,
+        root=root,
+        key=spawn.key,
+        queue=spawn.queue,
+        one_shot=True,
+        history_from=spawn.history_from,
+        history_through=through,
+        plugins=list(means.agents.known(spawn.agent).plugins),
+    )
+    return new_task(created, at=means.clock.now(), prompt=spawn.prompt)
+
+
+async def records(store: Store, task: str, seqs: Sequence[int]) -> list[Recorded]:
+    """The records of a task, or of those it continues, at these seqs."""
+    found: list[Recorded] = []
+    for seq in seqs:
+        pages = history(store, task, seq - 1, through=seq)
+        async with aclosing(pages):
+            async for lines in pages:
+                found += [recorded(await whole(store, decode(line))) for line in lines]
+    return found
+
+
+async def whole(store: Store, envelope: Envelope) -> Envelope:
+    """`envelope` with the data and message that lie in its blob."""
+    if not envelope.blob:
+        return envelope
+    return with_body(envelope, await store.read_blob(envelope.blob) or b"")
+
+
+async def redeliver(runner: Runner, store: Store) -> None:
+    """Tell plugins with `delivered_through` what they have not handled; one that fails stops there."""
+    work = runner.work
+    for plugin, through in work.hooks.delivered_through(work).items():
+        after = max(through, work.state.history_through)
+        pages = history(store, work.claim.task, after, through=work.durable)
+        async with aclosing(pages):
+            async for lines in pages:
+                for line in lines:
+                    failures = work.failures
+                    envelope = await whole(store, decode(line))
+                    await work.hooks.on_event(work, work.recorded(envelope), only=plugin)
+                    if work.failures > failures:
+                        break
+                else:
+                    continue
+                break
+
+
+async def purge(store: Store, claim: Claim, seqs: Sequence[int]) -> None:
+    """Take the bytes of erased records out of the store, and ask every fork to do the same."""
+    row = await store.task(claim.task)
+    own = [seq for seq in seqs if seq > row.through]
+    stones, blobs = [], set[str]()
+    for seq in own:
+        for line in await store.read(claim.task, seq - 1, through=seq):
+            stone, gone = tombstone(await whole(store, decode(line)))
+            stones.append(stone)
+            blobs |= set(gone)
+    if stones:
+        await store.purge(claim, stones, blobs)
