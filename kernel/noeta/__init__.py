@@ -1,6 +1,5 @@
 """noeta runs agents that have to keep running. This is what the author of a plugin needs."""
 
-from noeta.core.agent import Agent as Agent
 from noeta.core.errors import ComposeError as ComposeError
 from noeta.core.errors import NoetaError as NoetaError
 from noeta.core.errors import RequestStale as RequestStale
@@ -53,6 +52,7 @@ from noeta.core.tool import ToolOutput as ToolOutput
 from noeta.core.tool import text_output as text_output
 from noeta.core.tool import tool_flags as tool_flags
 from noeta.core.view import TaskView as TaskView
+from noeta.toolkit.agent import Agent as Agent
 from noeta.toolkit.env import ExecEnv as ExecEnv
 from noeta.toolkit.function_tool import function_tool as function_tool
 

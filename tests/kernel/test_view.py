@@ -13,12 +13,12 @@ from noeta.core.gates import Deny
 from noeta.core.hooks import Hooks
 from noeta.core.items import NewEntry, decode_body
 from noeta.core.messages import Message, Text, decode_message, user
-from noeta.core.offer import offer
 from noeta.core.parts import ToolChanges
 from noeta.core.records import Compacted, Erased
 from noeta.core.state import TaskState
 from noeta.core.tool import ToolFlags, ToolOutput, text_output
 from noeta.core.view import TaskView, Views, child_id
+from noeta.host.offer import offer
 from noeta.host.registry import Registry
 from noeta.testing.log_writer import LogWriter
 

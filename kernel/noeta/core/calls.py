@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from types import MappingProxyType
 from typing import Any
 
 import anyio
-from msgspec import Struct, to_builtins
+from msgspec import to_builtins
 from msgspec.structs import replace
 
 from noeta.core import records as r
@@ -19,12 +18,11 @@ from noeta.core.tool import (
     MAX_ATTEMPTS,
     RESULT_CEILING_CHARS,
     Tool,
-    ToolContext,
     ToolOutput,
     text_output,
     tool_flags,
 )
-from noeta.core.view import Spawn, TaskView, child_id
+from noeta.core.view import TaskView
 from noeta.core.work import Gating, Work
 
 SIDE_BY_SIDE = 10
@@ -33,13 +31,6 @@ RECOVER_SECONDS = 30.0
 WITHDRAW_SECONDS = 5.0
 WAITS = ("question", "children")
 """What a tool may wait for. A call that was never started may also wait for ``approval``."""
-
-
-class Progress(Struct, frozen=True):
-    """What a running call reports to those who watch live."""
-
-    call: str
-    text: str
 
 
 async def settle(work: Work) -> str:
@@ -87,7 +78,7 @@ async def _recovered(work: Work, call: Call, tool: Tool | None) -> bool:
         stage, output = _stage(work, call), None
         with anyio.move_on_after(RECOVER_SECONDS):
             try:
-                output = await tool.recover(work.use(call).input, context(work, call, stage))
+                output = await tool.recover(work.use(call).input, work.outside.context(work, call, stage))
             except Exception as error:
                 unknown = f"{unknown} Looking it up failed: {told(error)}"
         if isinstance(output, ToolOutput):
@@ -190,7 +181,7 @@ async def _run(work: Work, ids: list[str]) -> None:
 async def _one(work: Work, call: Call) -> None:
     """Run one call to its result, or to where it waits."""
     use, tool, stage = work.use(call), _tool(work, call.id), _stage(work, call)
-    ctx = context(work, call, stage)
+    ctx = work.outside.context(work, call, stage)
     try:
         if _resumes(call):
             outcome = call.answer if call.on == "question" else call.ends
@@ -247,43 +238,12 @@ async def withdraw(work: Work, call: Call, why: str) -> None:
     if tool and call.status in ("parked", "answered") and call.on in WAITS:
         with anyio.move_on_after(WITHDRAW_SECONDS):
             try:
-                given = await tool.resume(work.use(call).input, context(work, call, stage), None)  # type: ignore[attr-defined]
+                given = await tool.resume(work.use(call).input, work.outside.context(work, call, stage), None)  # type: ignore[attr-defined]
                 output = given if isinstance(given, ToolOutput) and not given.park else output
             except Exception as error:
                 stage, output = _stage(work, call), _error(f"{why} {told(error)}")
     work.settled(stage)
     finish(work, call, output)
-
-
-def context(work: Work, call: Call, stage: TaskView) -> ToolContext:
-    """What the call sees. It stages on `stage`."""
-    state, gating = work.state, work.gatings.get(call.id)
-
-    def spawn(agent: str, prompt: str, *, config: Any = None, queue: str | None = None, **more: Any) -> str:
-        key = f"{call.id}.{len(stage.creates)}"
-        made = Spawn(
-            child=child_id(state.task, key), agent=agent, prompt=prompt, key=key, call=call.id, **more
-        )
-        stage.creates.append(work.admit(replace(made, config=config or {}, queue=queue or "")))
-        return made.child
-
-    return ToolContext(
-        task_id=state.task,
-        call_id=call.id,
-        record=stage.record,
-        state=MappingProxyType(state.states),
-        root_id=state.root or state.task,
-        model=work.model,
-        identity=work.agent.identity,
-        effort=work.agent.effort,
-        approved=bool(gating and gating.approved),
-        allowed_outright=bool(gating and gating.outright),
-        prompt=stage.prompt,
-        spawn=spawn,
-        progress=lambda text: work.outside.live(Progress(call.id, text)),
-        complete=stage.complete,
-        **work.outside.context,
-    )
 
 
 def _stage(work: Work, call: Call) -> TaskView:

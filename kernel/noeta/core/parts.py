@@ -81,3 +81,15 @@ class ToolChanges(Struct, frozen=True):
     add: Sequence[Tool] = ()
     withhold: Mapping[str, str] = {}
     entries: Sequence[ToolEntry] = ()
+
+
+class Offer(Struct, frozen=True):
+    """What a task offers its model at one step.
+
+    The tools by name, each with its plugin; those left out, and what a call to one is told; and the request's
+    entries that are no tool, each with its plugin.
+    """
+
+    tools: Mapping[str, tuple[str, Tool]] = {}
+    withheld: Mapping[str, str] = {}
+    entries: Sequence[tuple[str, ToolEntry]] = ()

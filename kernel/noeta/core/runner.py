@@ -16,9 +16,8 @@ from noeta.core.inbox import drain
 from noeta.core.items import Cancel, Interrupt, Post, encode_body
 from noeta.core.messages import Block, Message, Text, ToolUse
 from noeta.core.ports import ModelResponse
-from noeta.core.request import Built, build
 from noeta.core.tool import tool_flags
-from noeta.core.work import Work
+from noeta.core.work import Built, Work
 
 MAX_ROUNDS = 8
 """How often `on_event` is told of what it staged itself before the task rests."""
@@ -106,7 +105,7 @@ class Runner:
     async def _build(self) -> Built:
         for _ in range(MAX_STALE + 1):
             try:
-                return await build(self.work)
+                return await self.work.outside.build(self.work)
             except RequestStale as stale:
                 detail = f"Plugin {stale.plugin!r} found the request stale {MAX_STALE + 1} times."
         raise TurnFailed("request_stale", detail)

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from noeta.core.agent import Agent
 from noeta.core.codec import Encoded, encode, placed
 from noeta.core.conversation import Item
 from noeta.core.entries import Erased, core_entry
@@ -25,13 +24,14 @@ from noeta.core.gates import Deny
 from noeta.core.hooks import Hooks
 from noeta.core.items import NewEntry, Post, post_of
 from noeta.core.messages import Message, ToolResult
-from noeta.core.offer import NO_OFFER, Offer
+from noeta.core.parts import Offer
 from noeta.core.ports import Effort, ModelRequest, ModelResponse
 from noeta.core.records import CORE, Compacted, CoreNotices, Recorded
 from noeta.core.state import TaskState
 from noeta.core.tool import Tool, tool_flags
 
 if TYPE_CHECKING:
+    from noeta.toolkit.agent import Agent
     from noeta.toolkit.env import ExecEnv
 
 
@@ -52,9 +52,6 @@ class Spawn(Struct, frozen=True, kw_only=True):
     background: bool = False
     history_from: str = ""
     history_through: int | None = None
-
-
-NO_AGENT = Agent("")
 
 
 @dataclass
@@ -101,9 +98,9 @@ class TaskView(CoreNotices):
     creates: list[Spawn] = field(default_factory=list)
     enqueued: list[Post] = field(default_factory=list)
     plugin: str = ""
-    offer: Offer = NO_OFFER
+    offer: Offer = field(default_factory=Offer)
     folder: Folder = field(default_factory=lambda: Folder(()))
-    agent: Agent = NO_AGENT
+    prompts: Mapping[str, str] = field(default_factory=dict)
     new_id: Callable[[], str] = field(default_factory=lambda: map("n{}".format, count()).__next__)
     admit: Callable[[Spawn], Spawn] = lambda spawn: spawn
     views: Views | None = None
@@ -136,7 +133,7 @@ class TaskView(CoreNotices):
 
     def prompt(self, name: str, default: str) -> str:
         """The task's text for a named prompt."""
-        return self.agent.prompts.get(name, default)
+        return self.prompts.get(name, default)
 
     def record(self, extension: str, kind: str, data: Any = None, *, message: Message | None = None) -> None:
         """Record an entry when the hook returns; with `message` it also joins the conversation.
@@ -235,9 +232,11 @@ class Views:
     def __init__(self, hooks: Hooks, **fields: Any) -> None:
         self.hooks: Hooks = hooks
         self._fields: dict[str, Any] = {**fields, "extensions": hooks.extensions, "views": self}
-        self._views = {
-            plugin.name: TaskView(**self._fields, plugin=plugin.name) for plugin in hooks.extensions
-        }
+        self._views = {extension.name: self.made(extension.name) for extension in hooks.extensions}
+
+    def made(self, plugin: str) -> TaskView:
+        """A new view of the plugin."""
+        return TaskView(**self._fields, plugin=plugin)
 
     def settled(self, view: TaskView) -> None:
         """Take what a hook staged on `view`."""
@@ -255,7 +254,7 @@ class Views:
 
     def stage(self, plugin: str, hook: str) -> TaskView:
         """One more view of the plugin, for what stages beside its hooks."""
-        view = TaskView(**self._fields, plugin=plugin)
+        view = self.made(plugin)
         view.begin(hook)
         return view
 

@@ -16,18 +16,17 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from noeta.core import records as r
-from noeta.core.agent import Agent
 from noeta.core.codec import Blob, Encoded, Envelope, Line, encode, placed, recorded
 from noeta.core.fold import Folder
 from noeta.core.hooks import Hooks, unlimited
 from noeta.core.items import Post
 from noeta.core.log import Append, Claim, Log, NewTask, SnapshotPart, Timer
 from noeta.core.messages import Message, ToolUse
-from noeta.core.offer import NO_OFFER, Offer, offer
-from noeta.core.ports import Clock, Delta, Ids, ModelRequest, ModelResponse, ToolSpec
+from noeta.core.parts import Offer
+from noeta.core.ports import Clock, Delta, Ids, ModelRequest, ModelResponse
 from noeta.core.state import Call, TaskState
 from noeta.core.text import storable_text
-from noeta.core.tool import Tool
+from noeta.core.tool import Tool, ToolContext
 from noeta.core.view import Spawn, TaskView, Views
 
 PROGRESS = frozenset({"received", "model_replied", "tool_finished", "answered", "turn_done", "turn_failed"})
@@ -35,30 +34,42 @@ PROGRESS = frozenset({"received", "model_replied", "tool_finished", "answered", 
 MAX_ERROR_CHARS = 2_000
 
 
+class Built(Struct):
+    """A request to send, the seq its messages reach to, and its digest as `ModelReplied` keeps it."""
+
+    request: ModelRequest
+    built_at: int
+    digest: str
+
+
 @dataclass(kw_only=True)
 class Outside:
     """What a runner reaches outside the kernel. The host supplies it.
 
+    - `offer` asks the plugins what the task offers now. `build` makes the next request, and records what it
+      is made of; raises the signals of `reminders` and `before_model`, and `PluginFailure`.
     - `model` calls a model and tells each `Delta`; it raises `ProviderError` when its patience is over.
     - `admit` raises `ValueError` for a child that cannot be; `birth` makes the task to create of one.
-    - `records` are those at some seqs. `purge` removes the bytes of erased records.
+    - `purge` removes the bytes of erased records.
     - `snapshot` gets the lines of an append and the state behind them, and gives parts to write along.
     - `wake` waits until the inbox may have changed, or those seconds. `kept`: the claim has to stay here.
     - `installed` are the plugins the task runs with here.
     - `live` is told of deltas and of what a call reports while it runs.
-    - `check_schema` and `spill` are the toolkit's. `view` and `context` are more fields of every `TaskView`
-      and `ToolContext`.
+    - `context` makes what a call sees, staging on the view. `view` are more fields of every `TaskView`.
+    - `check_schema` and `spill` are the toolkit's.
     """
 
     log: Log
     clock: Clock
     ids: Ids
+    offer: Callable[[Work], Offer]
+    build: Callable[[Work], Awaitable[Built]]
     model: Callable[[ModelRequest, Callable[[Delta], None]], Awaitable[ModelResponse]]
     admit: Callable[[Spawn], None]
     birth: Callable[[Spawn], Awaitable[NewTask]]
-    records: Callable[[Sequence[int]], Awaitable[Sequence[r.Recorded]]]
     purge: Callable[[Claim, Sequence[int]], Awaitable[None]]
     wake: Callable[[float], Awaitable[bool]]
+    context: Callable[[Work, Call, TaskView], ToolContext]
     check_schema: Callable[[dict[str, Any], object], str | None]
     spill: Callable[[str, str], str]
     installed: Sequence[r.Plugin] = ()
@@ -66,7 +77,6 @@ class Outside:
     live: Callable[[object], None] = lambda piece: None
     snapshot: Callable[[Sequence[Line], TaskState], Sequence[SnapshotPart]] = lambda lines, state: ()
     view: Mapping[str, Any] = field(default_factory=dict)
-    context: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Batch(Struct):
@@ -96,28 +106,23 @@ class Gating(NamedTuple):
 class Work(Views):
     """One claim of a task: what all parts of the runner share, and the desk of its hooks.
 
-    `durable` is the last seq written, `since` when the oldest record not written was made, `taken` the last
-    inbox number recorded, `failures` how often a hook failed. `one_at_a_time` is held while hooks of a tool
-    run beside others.
+    `durable` is the last seq written, `taken` the last inbox number recorded, `failures` how often a hook
+    failed, `offer` what calls find their tools in. `one_at_a_time` is held while hooks of a call run beside
+    other calls.
     """
 
     claim: Claim
     state: TaskState
     hooks: Hooks
-    agent: Agent
     folder: Folder
     outside: Outside
     batch: Batch = field(default_factory=Batch)
     durable: int = 0
-    since: float = 0.0
     taken: int = 0
     failures: int = 0
-    offer: Offer = NO_OFFER
+    offer: Offer = field(default_factory=Offer)
     gatings: dict[str, Gating] = field(default_factory=dict)
     uses: dict[str, ToolUse] = field(default_factory=dict)
-    specs: dict[int, tuple[Tool, str, r.ToolPart, ToolSpec]] = field(default_factory=dict)
-    composed: dict[str, Any] = field(default_factory=dict)
-    types: dict[str, Any] = field(default_factory=dict)
     one_at_a_time: anyio.Lock = field(default_factory=anyio.Lock)
     _committing: anyio.Lock = field(default_factory=anyio.Lock)
     _events: list[Envelope] = field(default_factory=list)
@@ -126,17 +131,19 @@ class Work(Views):
 
     def __post_init__(self) -> None:
         self.durable = self.state.seq
-        shared = {name: getattr(self, name) for name in ("state", "folder", "agent", "model", "admit")}
-        agent = {"allowed_tools": self.agent.tools, "denied_tools": self.agent.denied}
-        super().__init__(self.hooks, **shared, **agent, new_id=self.outside.ids.new, **self.outside.view)
-        self.types = {extension.name: extension.record_types for extension in self.hooks.extensions}
-        for name, view in self._views.items():
-            view.complete = partial(self.complete, name)
+        own = {
+            "state": self.state,
+            "folder": self.folder,
+            "admit": self.admit,
+            "new_id": self.outside.ids.new,
+        }
+        super().__init__(self.hooks, **own, **self.outside.view)
 
-    @property
-    def model(self) -> str:
-        """The model the task runs on."""
-        return str(self.state.config.get("model") or self.agent.model)
+    def made(self, plugin: str) -> TaskView:
+        """A view of the plugin, which may call a model."""
+        view = super().made(plugin)
+        view.complete = partial(self._complete, plugin)
+        return view
 
     def put(self, fact: r.Fact, message: Message | None = None, by: str = "", hook: str = "") -> int:
         """Fold a core record; its seq. Raises `NotStorable`."""
@@ -144,9 +151,7 @@ class Work(Views):
 
     def place(self, made: Encoded) -> int:
         """Give a record its place in the log and fold it; its seq."""
-        batch, now = self.batch, self.outside.clock.now()
-        self.since = self.since if batch.lines else now
-        made = placed(made, self.state.seq + 1, now)
+        made, batch = placed(made, self.state.seq + 1, self.outside.clock.now()), self.batch
         envelope = made.envelope
         self.folder.apply(self.state, envelope)
         batch.lines.append(made.line)
@@ -163,20 +168,17 @@ class Work(Views):
                 case r.TimerCleared(name=name):
                     batch.set_timers.pop(name, None)
                     batch.clear_timers.add(name)
-        return made.line.seq
+        return envelope.seq
 
     def settled(self, view: TaskView) -> None:
-        """Take what a hook or a tool staged."""
+        """Take what a hook or a call staged."""
         self._account()
         for made in view.pending:
             self.place(made)
         for spawn in view.creates:
             if spawn.child not in self.state.children:
-                self.put(
-                    r.ChildSpawned(
-                        **{name: getattr(spawn, name) for name in r.ChildSpawned.__struct_fields__}
-                    )
-                )
+                fact = r.ChildSpawned(child=spawn.child, agent=spawn.agent, key=spawn.key)
+                self.put(replace(fact, call=spawn.call, background=spawn.background))
                 self.batch.spawn.append(spawn)
         self.batch.posts += view.enqueued
 
@@ -198,32 +200,25 @@ class Work(Views):
         self.outside.admit(spawn)
         return replace(spawn, config={**spawn.config, **self.hooks.inherit(self, self.state)})
 
-    async def commit(
-        self,
-        status: Literal["running", "waiting", "ended"] = "running",
-        *,
-        reason: str = "",
-        retry_at: float | None = None,
-        release: bool = False,
-    ) -> None:
+    async def commit(self, status: Literal["running", "waiting", "ended"] = "running", **end: Any) -> None:
         """Write all that is folded, in one append; nothing when there is nothing. Cannot be cancelled.
 
-        Raises what `Log.append` raises. After `Conflict` everything is still to be written.
+        `end` are the fields of `Append` that go with a status. Raises what `Log.append` raises. After an
+        error everything is still to be written.
         """
         with anyio.CancelScope(shield=True):
             async with self._committing:
                 self._account()
                 if status == "running" and self.batch == Batch():
                     return
-                batch, self.batch = self.batch, Batch()
-                outside, fields = self.outside, asdict(batch)
+                batch, self.batch, outside = self.batch, Batch(), self.outside
+                fields = asdict(batch) | {"set_timers": list(batch.set_timers.values()), **end}
                 erased = fields.pop("erased")
-                fields |= {"status": status, "reason": reason, "retry_at": retry_at, "release": release}
-                fields["set_timers"] = list(batch.set_timers.values())
-                fields["snapshot"] = outside.snapshot(batch.lines, self.state)
                 try:
+                    fields["snapshot"] = outside.snapshot(batch.lines, self.state)
                     fields["spawn"] = [await outside.birth(spawn) for spawn in batch.spawn]
-                    append = Append(expected_seq=self.durable, id=outside.ids.token(), **fields)
+                    id = outside.ids.token()
+                    append = Append(expected_seq=self.durable, id=id, status=status, **fields)
                     done = await outside.log.append(self.claim, append)
                 except BaseException:
                     self.batch = batch
@@ -244,14 +239,15 @@ class Work(Views):
 
     def recorded(self, envelope: Envelope) -> r.Recorded:
         """A record as plugins see it."""
-        return recorded(envelope, self.types.get(envelope.extension))
+        types = {reducer.name: reducer.types for reducer in self.folder.reducers}
+        return recorded(envelope, types.get(envelope.extension))
 
-    async def complete(self, plugin: str, request: ModelRequest) -> ModelResponse:
-        """Call a model for a plugin, outside any step."""
-        began = self.outside.clock.monotonic()
+    async def _complete(self, plugin: str, request: ModelRequest) -> ModelResponse:
+        clock = self.outside.clock
+        began = clock.monotonic()
         with unlimited():
             response = await self.outside.model(request, lambda delta: None)
-        ms, model = int(1000 * (self.outside.clock.monotonic() - began)), response.model or request.model
+        ms, model = int(1000 * (clock.monotonic() - began)), response.model or request.model
         self._spent.append(r.ModelCalled(plugin=plugin, model=model, usage=response.usage, ms=ms))
         return response
 
@@ -261,15 +257,9 @@ class Work(Views):
         for fact in spent:
             self.put(fact)
 
-    def stage(self, plugin: str, hook: str) -> TaskView:
-        """One more view of the plugin, for a call that stages beside its hooks."""
-        view = super().stage(plugin, hook)
-        view.complete = partial(self.complete, plugin)
-        return view
-
     def look(self) -> None:
         """Ask the plugins what they offer, so that calls find their tools."""
-        self.offer = offer(self.hooks, self, self.agent.tools, self.agent.denied)
+        self.offer = self.outside.offer(self)
         self.set(offer=self.offer)
 
     def tool(self, call: Call) -> Tool | None:

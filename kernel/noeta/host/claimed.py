@@ -16,7 +16,9 @@ from noeta.core.view import Spawn
 from noeta.core.work import Outside, Work
 from noeta.host.agents import Agents, Composed
 from noeta.host.birth import new_task
+from noeta.host.context import context_of
 from noeta.host.erasure import tombstone
+from noeta.host.request import Requests, model_of
 from noeta.host.snapshot import Snapshots
 from noeta.toolkit.history import history
 from noeta.toolkit.store import Store
@@ -60,14 +62,23 @@ async def take_up(
         snapshots.grown(lines)
         return snapshots.take(state) if snapshots.due else ()
 
+    agent = composed.agent
+    requests = Requests(agent, lambda seqs: records(store, task, seqs))
+    shared = {
+        "model": model_of(agent, state.config),
+        "identity": agent.identity,
+        "effort": state.config.get("effort") or agent.effort,
+    }
+    fields = {**shared, **means.context, **context}
     outside = Outside(
         log=store,
         clock=means.clock,
         ids=means.ids,
+        offer=requests.offer,
+        build=requests.build,
         model=means.model,
         admit=lambda spawn: admit(means.agents, composed, spawn),
         birth=lambda spawn: birth(means, claim, state.root or task, spawn),
-        records=lambda seqs: records(store, task, seqs),
         purge=lambda claim, seqs: purge(store, claim, seqs),
         wake=wake,
         check_schema=means.check_schema,
@@ -76,8 +87,15 @@ async def take_up(
         kept=kept,
         live=lambda piece: means.live(task, piece),
         snapshot=snapshot,
-        view={"agents": means.agents.by_name, **means.view},
-        context={**means.context, **context},
+        view={
+            "agents": means.agents.by_name,
+            "allowed_tools": agent.tools,
+            "denied_tools": agent.denied,
+            "prompts": agent.prompts,
+            **shared,
+            **means.view,
+        },
+        context=lambda work, call, stage: context_of(work, call, stage, fields),
     )
     if state.erasing:
         await purge(store, claim, state.erasing)
@@ -85,7 +103,6 @@ async def take_up(
         claim=claim,
         state=state,
         hooks=composed.hooks,
-        agent=composed.agent,
         folder=composed.folder,
         outside=outside,
     )

@@ -19,12 +19,13 @@ from noeta.core.extension import Extension, reducer
 from noeta.core.fold import Folder
 from noeta.core.items import Post
 from noeta.core.messages import ToolUse
-from noeta.core.offer import Offer, offer
+from noeta.core.parts import Offer
 from noeta.core.ports import ModelRequest
 from noeta.core.records import PluginFailed, Recorded
 from noeta.core.state import TaskState
 from noeta.core.tool import ToolContext, ToolOutput
 from noeta.core.view import Spawn, TaskView, Views
+from noeta.host.offer import offer
 from noeta.host.registry import Registry
 from noeta.testing.log_writer import LogWriter
 from noeta.testing.nowhere import Nowhere

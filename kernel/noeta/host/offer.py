@@ -5,27 +5,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Sequence
 
-from msgspec import Struct
-
 from noeta.core.hooks import Desk, Hooks
-from noeta.core.parts import ToolEntry
+from noeta.core.parts import Offer, ToolEntry
 from noeta.core.tool import Tool, tool_flags
 
 _log = logging.getLogger("noeta")
 _said: set[str] = set()
-
-
-class Offer(Struct, frozen=True):
-    """The tools of a step by name, each with its plugin; those left out, and what a call to one is told; and
-    the request's entries that are no tool.
-    """
-
-    tools: dict[str, tuple[str, Tool]]
-    withheld: dict[str, str]
-    entries: list[tuple[str, ToolEntry]]
-
-
-NO_OFFER = Offer({}, {}, [])
 
 
 def offer(hooks: Hooks, desk: Desk, allowed: Collection[str] | None, denied: Collection[str]) -> Offer:
