@@ -216,7 +216,8 @@ async def _land(work: Work, call: Call, stage: TaskView, output: ToolOutput) -> 
 
 def finish(work: Work, call: Call, output: ToolOutput) -> None:
     """Give a call its result. What no log can hold is mended, and the record says so."""
-    tool, content = work.tool(call), list[Any](output.content)
+    tool = work.tool(call)
+    content: list[Any] = [b for b in output.content if not isinstance(b, Text) or b.text]
     limit = tool_flags(tool).max_result_chars if tool else None
     if limit is not None and len(output.text) > min(limit, RESULT_CEILING_CHARS):
         spilled = Text(text=work.outside.spill(output.text, f"{work.state.task}-{call.id}"))
