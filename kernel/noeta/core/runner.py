@@ -236,6 +236,9 @@ class Runner:
 
     async def _written(self, status: Literal["waiting", "ended"], **fields: Any) -> bool:
         """Write the append that lets the task go. False when the inbox has moved: then nothing is written."""
+        if self.work.batch.erased:
+            # Who has given the claim up can remove nothing.
+            await self.work.commit()
         try:
             await self.work.commit(status, **fields)
         except Conflict:
