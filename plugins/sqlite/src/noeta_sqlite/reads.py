@@ -73,7 +73,9 @@ def read(
     sql = f"SELECT seq, line, name, message FROM record WHERE {where} ORDER BY id LIMIT ?"
     rows = db.all(sql, *values, upto(limit))
     try:
-        return [Line(seq, line, names[name], message == 1) for seq, line, name, message in rows]
+        # `Line(...)` goes through a function in Python, which would take a fifth of the time of reading.
+        new = tuple.__new__
+        return [new(Line, (seq, line, names[name], message == 1)) for seq, line, name, message in rows]
     except KeyError as error:
         raise Corrupt(
             f"{db.path}: a record of {task!r} has a name that is not there. Copy the file aside, then take a"
