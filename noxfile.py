@@ -96,7 +96,7 @@ def tests(session: nox.Session) -> None:
 @nox.parametrize("version", ["1.6.0", "newest"])
 def pluggy(session: nox.Session, version: str) -> None:
     """Run the tests of the hooks on the oldest pluggy that noeta takes, and on the newest there is."""
-    hooks = ["tests/kernel/test_hooks.py", "tests/host/test_registry.py", "tests/host/test_pluggy.py"]
+    hooks = ["tests/toolkit/test_hooks.py", "tests/host/test_registry.py", "tests/host/test_pluggy.py"]
     sync(session, "--no-default-groups", "--group=test")
     wanted = "pluggy" if version == "newest" else f"pluggy=={version}"
     # The project pins one pluggy, so its configuration has to stand aside.

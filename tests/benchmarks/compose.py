@@ -9,10 +9,10 @@ import anyio
 from measure import Value, ratios, rounds, spread
 
 from noeta import Extension, TaskState, TaskView, ToolUse
-from noeta.core.hooks import Hooks
 from noeta.core.parts import ContextPart
 from noeta.core.view import Views
 from noeta.host.registry import Registry
+from noeta.toolkit.hooks import Hooks
 
 PLUGINS = 30
 CALL = ToolUse(id="c", name="x", input={})

@@ -18,8 +18,8 @@ from noeta.core import parts
 from noeta.core.entries import CoreNotices
 from noeta.core.errors import Signal
 from noeta.core.extension import Extension
-from noeta.core.hooks import HOOKS, Hook
 from noeta.core.view import TaskView
+from noeta.toolkit.hooks import HOOKS, Hook
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "extension.md").read_text()
 PIECES = [part.partition("\n") for part in re.split(r"^##+ ", PAGE, flags=re.MULTILINE)]

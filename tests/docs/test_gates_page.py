@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from noeta.core import gates
-from noeta.core.hooks import HOOKS
+from noeta.toolkit.hooks import HOOKS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "gates.md").read_text()
 SECTIONS = dict(part.partition("\n")[::2] for part in re.split(r"^##+ ", PAGE, flags=re.MULTILINE))

@@ -8,9 +8,9 @@ import pluggy
 import pytest
 
 from noeta.core.extension import Extension
-from noeta.core.hooks import HOOKS
 from noeta.core.view import TaskView
 from noeta.host.registry import Registry
+from noeta.toolkit.hooks import HOOKS
 
 
 class Plugin(Extension):

@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 
 from noeta.core.errors import ComposeError, SettingsError
 from noeta.core.extension import Extension, ToolSet
-from noeta.core.hooks import HOOKS, Hooks
 from noeta.core.view import TaskView
 from noeta.host import registry
 from noeta.host.registry import Registry, in_order
-from noeta.toolkit.hooks import hookimpl
+from noeta.toolkit.hooks import HOOKS, Hooks, hookimpl
 
 
 def plugin(name: str, before: tuple[str, ...] = (), after: tuple[str, ...] = ()) -> Extension:

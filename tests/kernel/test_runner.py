@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import anyio
 import pytest
@@ -12,10 +12,10 @@ from noeta.core.errors import ProviderError, RequestStale, TurnDone, TurnFailed
 from noeta.core.extension import Extension
 from noeta.core.gates import Allow, Ask, Deny, Gate, Rewrite
 from noeta.core.items import NewEntry
-from noeta.core.messages import Message, Text, ToolUse, user
+from noeta.core.messages import Message, Text, ToolResult, ToolUse, user
 from noeta.core.parts import ContextPart, Reminder, ToolChanges
 from noeta.core.ports import ModelRequest, ModelResponse
-from noeta.core.questions import Park, ask, read_answer
+from noeta.core.questions import Park, Question, ask, read_answer
 from noeta.core.records import Compacted, Recorded
 from noeta.core.tool import ToolContext, ToolFlags, ToolOutput, text_output
 from noeta.core.view import TaskView
@@ -51,7 +51,7 @@ class Tool:
 class Asking(Tool):
     """Asks which colour, and says what came of it."""
 
-    QUESTION = {"question": "Which colour?"}
+    QUESTION: ClassVar[Question] = {"question": "Which colour?"}
 
     def __init__(self, name: str = "ask") -> None:
         super().__init__(name, lambda input, ctx: ToolOutput(park=ask(self.QUESTION)))
@@ -74,9 +74,8 @@ def results(request: ModelRequest) -> list[str]:
     """The texts of the results in a request."""
     found = []
     for message in request.messages:
-        for block in message.content:
-            if hasattr(block, "call"):
-                found.append("".join(inner.text for inner in block.content))
+        blocks = [block for block in message.content if isinstance(block, ToolResult)]
+        found += ["".join(inner.text for inner in block.content) for block in blocks]
     return found
 
 
@@ -589,7 +588,7 @@ async def test_a_stale_request_is_built_again_from_the_new_state() -> None:
 
 async def test_a_plugin_that_fails_to_park_lets_the_task_wait_for_it() -> None:
     class Parks(Steers):
-        on_error = {"before_model": "park"}
+        on_error: ClassVar[dict[str, str]] = {"before_model": "park"}
 
     bench = Harness([Parks(raising(ValueError("boom")))])
     task = await bench.start("go")
@@ -613,7 +612,7 @@ async def test_context_and_reminders_reach_the_model_and_are_recorded_when_they_
     await bench.run()
     await bench.post(task, "b")
     await bench.run()
-    first, second = bench.provider.requests
+    first, _ = bench.provider.requests
     assert first.system == "First.\nYou are an agent.\nLast."
     assert said(first) == ["a", "user note", "system note"]
     composed = await bench.log(task, "context_composed")

@@ -10,7 +10,6 @@ from noeta.core.codec import recorded
 from noeta.core.errors import NotStorable
 from noeta.core.extension import Extension, ToolSet, reducer
 from noeta.core.gates import Deny
-from noeta.core.hooks import Hooks
 from noeta.core.items import NewEntry, decode_body
 from noeta.core.messages import Message, Text, decode_message, user
 from noeta.core.parts import ToolChanges
@@ -21,6 +20,7 @@ from noeta.core.view import TaskView, Views, child_id
 from noeta.host.offer import offer
 from noeta.host.registry import Registry
 from noeta.testing.log_writer import LogWriter
+from noeta.toolkit.hooks import Hooks
 
 
 class Counter(Extension):

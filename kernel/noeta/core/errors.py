@@ -183,6 +183,17 @@ class ProviderError(NoetaError):
         super().__init__(f"The model call failed ({category}): {detail}")
 
 
+class PluginFailure(NoetaError):
+    """A hook failed, and what it is about must not go on (`policy` ``closed``) or must wait (``park``)."""
+
+    def __init__(self, plugin: str, hook: str, error: str, policy: str) -> None:
+        self.plugin: str = plugin
+        self.hook: str = hook
+        self.error: str = error
+        self.policy: str = policy
+        super().__init__(f"Plugin {plugin!r} failed in {hook}: {error}")
+
+
 class Signal(Exception):
     """What a hook raises to steer the turn; what it staged is kept. `plugin` is who raised it."""
 

@@ -10,8 +10,7 @@ from msgspec.structs import replace
 
 from noeta.core import records as r
 from noeta.core.calls import settle, withdraw
-from noeta.core.errors import Conflict, ProviderError, RequestStale, TurnDone, TurnFailed
-from noeta.core.hooks import PluginFailure
+from noeta.core.errors import Conflict, PluginFailure, ProviderError, RequestStale, TurnDone, TurnFailed
 from noeta.core.inbox import drain
 from noeta.core.items import Cancel, Interrupt, Post, encode_body
 from noeta.core.messages import Block, Message, Text, ToolUse

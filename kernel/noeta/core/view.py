@@ -223,7 +223,7 @@ class TaskView(CoreNotices):
 
 
 class Views:
-    """The views of a task while a worker holds it, one for each plugin: a `Desk` for the dispatcher.
+    """The views of a task while a worker holds it, one for each plugin: the desk of their hooks.
 
     A subclass says what becomes of staged work (`settled`) and of failures. `fields` are what all views
     share.

@@ -18,7 +18,7 @@ from msgspec.structs import asdict, replace
 from noeta.core import records as r
 from noeta.core.codec import Blob, Encoded, Envelope, Line, encode, placed, recorded
 from noeta.core.fold import Folder
-from noeta.core.hooks import Hooks, unlimited
+from noeta.core.hooks import Hooks
 from noeta.core.items import Post
 from noeta.core.log import Append, Claim, Log, NewTask, SnapshotPart, Timer
 from noeta.core.messages import Message, ToolUse
@@ -49,6 +49,7 @@ class Outside:
     - `offer` asks the plugins what the task offers now. `build` makes the next request, and records what it
       is made of; raises the signals of `reminders` and `before_model`, and `PluginFailure`.
     - `model` calls a model and tells each `Delta`; it raises `ProviderError` when its patience is over.
+    - `complete` calls a model for a plugin whose hook waits, outside any step.
     - `admit` raises `ValueError` for a child that cannot be; `birth` makes the task to create of one.
     - `purge` removes the bytes of erased records.
     - `snapshot` gets the lines of an append and the state behind them, and gives parts to write along.
@@ -65,6 +66,7 @@ class Outside:
     offer: Callable[[Work], Offer]
     build: Callable[[Work], Awaitable[Built]]
     model: Callable[[ModelRequest, Callable[[Delta], None]], Awaitable[ModelResponse]]
+    complete: Callable[[ModelRequest], Awaitable[ModelResponse]]
     admit: Callable[[Spawn], None]
     birth: Callable[[Spawn], Awaitable[NewTask]]
     purge: Callable[[Claim, Sequence[int]], Awaitable[None]]
@@ -245,8 +247,7 @@ class Work(Views):
     async def _complete(self, plugin: str, request: ModelRequest) -> ModelResponse:
         clock = self.outside.clock
         began = clock.monotonic()
-        with unlimited():
-            response = await self.outside.model(request, lambda delta: None)
+        response = await self.outside.complete(request)
         ms, model = int(1000 * (clock.monotonic() - began)), response.model or request.model
         self._spent.append(r.ModelCalled(plugin=plugin, model=model, usage=response.usage, ms=ms))
         return response

@@ -8,11 +8,11 @@ from msgspec import Struct
 
 from noeta.core.extension import Extension, reducer
 from noeta.core.fold import Folder
-from noeta.core.hooks import Hooks
 from noeta.core.records import Plugin
 from noeta.core.text import meant
 from noeta.host.registry import Registry
 from noeta.toolkit.agent import Agent
+from noeta.toolkit.hooks import Hooks
 
 
 class Composed(Struct, frozen=True):

@@ -21,6 +21,7 @@ from noeta.host.erasure import tombstone
 from noeta.host.request import Requests, model_of
 from noeta.host.snapshot import Snapshots
 from noeta.toolkit.history import history
+from noeta.toolkit.hooks import unlimited
 from noeta.toolkit.store import Store
 
 
@@ -77,6 +78,7 @@ async def take_up(
         offer=requests.offer,
         build=requests.build,
         model=means.model,
+        complete=lambda request: complete(means, request),
         admit=lambda spawn: admit(means.agents, composed, spawn),
         birth=lambda spawn: birth(means, claim, state.root or task, spawn),
         purge=lambda claim, seqs: purge(store, claim, seqs),
@@ -107,6 +109,12 @@ async def take_up(
         outside=outside,
     )
     return Runner(work)
+
+
+async def complete(means: Means, request: ModelRequest) -> ModelResponse:
+    """Call the model for a hook, whose time limit stands still meanwhile."""
+    with unlimited():
+        return await means.model(request, lambda delta: None)
 
 
 def admit(agents: Agents, parent: Composed, spawn: Spawn) -> None:

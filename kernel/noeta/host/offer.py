@@ -5,15 +5,16 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Sequence
 
-from noeta.core.hooks import Desk, Hooks
+from noeta.core.hooks import Hooks
 from noeta.core.parts import Offer, ToolEntry
 from noeta.core.tool import Tool, tool_flags
+from noeta.core.view import Views
 
 _log = logging.getLogger("noeta")
 _said: set[str] = set()
 
 
-def offer(hooks: Hooks, desk: Desk, allowed: Collection[str] | None, denied: Collection[str]) -> Offer:
+def offer(hooks: Hooks, desk: Views, allowed: Collection[str] | None, denied: Collection[str]) -> Offer:
     """Ask the plugins what they offer. `allowed` (None: everything) and `denied` are the agent's lists.
 
     The first plugin that offers a name wins. A plugin's changes with a tool that the lists refuse are

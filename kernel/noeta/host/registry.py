@@ -18,9 +18,9 @@ import pluggy
 
 from noeta.core.errors import ComposeError, NotStorable, told
 from noeta.core.extension import Extension
-from noeta.core.hooks import HOOKS, Hook, Hooks, Impl
 from noeta.core.records import CORE
 from noeta.core.text import checked_key, meant
+from noeta.toolkit.hooks import HOOKS, Hook, Hooks, Impl
 
 
 class Registry(pluggy.PluginManager):

@@ -33,7 +33,7 @@ from noeta.toolkit.env import ExecEnv
 
 
 class Rehearsal(Views):
-    """A task of an agent with these plugins. It is the `Desk` that the methods of `hooks` want.
+    """A task of an agent with these plugins. It is what the methods of `hooks` want.
 
     - `log`: a `LogWriter`. What is written to it is folded before the next hook runs; one that is given is
       written on.

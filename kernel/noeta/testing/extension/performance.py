@@ -6,9 +6,8 @@ from collections.abc import Awaitable, Iterator
 from typing import Any
 
 from noeta.core.codec import recorded
-from noeta.core.errors import Signal
+from noeta.core.errors import PluginFailure, Signal
 from noeta.core.gates import Ask
-from noeta.core.hooks import PluginFailure
 from noeta.core.messages import ToolUse
 from noeta.core.parts import CommandContext
 from noeta.core.ports import ModelResponse

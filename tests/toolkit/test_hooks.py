@@ -11,10 +11,9 @@ import anyio
 import pytest
 from msgspec.structs import replace
 
-from noeta.core.errors import RequestStale, Signal, TurnDone, TurnFailed
+from noeta.core.errors import PluginFailure, RequestStale, Signal, TurnDone, TurnFailed
 from noeta.core.extension import Extension
 from noeta.core.gates import Allow, Ask, Deny
-from noeta.core.hooks import HOOKS, Hook, Hooks, PluginFailure, unlimited
 from noeta.core.messages import Message, ToolUse, user
 from noeta.core.parts import Command, CommandContext, ContextPart, Reminder, ToolChanges
 from noeta.core.ports import ModelRequest, ModelResponse
@@ -23,6 +22,7 @@ from noeta.core.state import Problem, TaskState
 from noeta.core.tool import ToolOutput, text_output
 from noeta.core.view import TaskView, Views
 from noeta.host.registry import Registry
+from noeta.toolkit.hooks import HOOKS, Hook, Hooks, unlimited
 
 CALL = ToolUse(id="c1", name="write", input={})
 REQUEST = ModelRequest(model="m")
