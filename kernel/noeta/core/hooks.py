@@ -1,6 +1,6 @@
 """Calling hooks: the table of how answers combine and what a failure costs, and the typed dispatcher.
 
-`HOOKS` is the one place that says it. pluggy checks, names and blocks plugins (`noeta.core.registry`); it
+`HOOKS` is the one place that says it. pluggy checks, names and blocks plugins (`noeta.host.registry`); it
 calls nothing. Awaiting, chaining, time limits and the policy for failures are here.
 """
 
