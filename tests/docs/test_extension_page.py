@@ -104,7 +104,7 @@ HELD = {"ToolChanges"}
 
 def test_the_fields_of_a_view_are_listed_with_type_and_default() -> None:
     public = [field for field in dataclasses.fields(TaskView) if not field.name.startswith("_")]
-    own = {"plugin", "offer", "folder", "agent", "new_id", "admit", "views", "hook"}
+    own = {"plugin", "offer", "folder", "prompts", "new_id", "admit", "views", "hook"}
     listed = {row[0].strip("`"): row[1:3] for row in rows("TaskView", "field")}
     assert own <= {field.name for field in public}
     assert listed == {

@@ -95,6 +95,7 @@ class Pair(msgspec.Struct, frozen=True):
         (Pair(1, ("x",)), {"a": 1, "b": ["x"]}),
         ((1, 2), [1, 2]),
         ({3: {4}}, {"3": [4]}),
+        ([(1, {2: Pair(3, ("y",))})], [[1, {"2": {"a": 3, "b": ["y"]}}]]),
         (b"\x00", "AA=="),
         (2**100, 2**100),
         ("a\0b\u2028", "a\0b\u2028"),
@@ -123,6 +124,7 @@ def nested(depth: int) -> list[Any]:
     [
         ({"a": math.nan}, "NaN"),
         ([math.inf], "infinity"),
+        ((1, {2: (math.nan,)}), "NaN"),
         ("\ud800", "surrogates"),
         ({"\udfff": 1}, "surrogates"),
         (object(), "unsupported"),
@@ -171,10 +173,15 @@ def test_a_core_record_needs_its_own_struct() -> None:
 def test_a_tuple_where_a_list_is_read_is_no_fault() -> None:
     fact = ToolFinished(call="c", meta={"lines": (1, 2)})
     assert recorded(encode(1, 0.0, "core", fact.kind, fact).envelope).data.meta == {"lines": [1, 2]}
+    call = ToolUse(id="c", name="n", input={"lines": (1, 2)})
+    message = Message(role="assistant", content=[call])
+    back = recorded(encode(1, 0.0, "x", "k", None, message=message).envelope).message
+    assert back is not None
+    assert back.calls[0].input == {"lines": [1, 2]}
 
 
 def test_a_message_with_a_wrong_value_is_refused() -> None:
-    with pytest.raises(NotStorable, match="message"):
+    with pytest.raises(NotStorable, match=r"content\[0\]"):
         encode(1, 0.0, "x", "k", None, message=Message(role="user", content=[Text(text=5)]))  # type: ignore[arg-type]
 
 

@@ -89,7 +89,7 @@ def test_what_a_model_thought_is_kept_byte_for_byte() -> None:
         (b'{"role":"user","content":[{"type":"text","text":5}]}', "text"),
         (b'{"role":"user","content":[{"text":"no type"}]}', ""),
         (b'{"role":"user","content":[7]}', ""),
-        (b'{"role":"user","content":[{"type":"tool_result","call":7}]}', ""),
+        (b'{"role":"user","content":[{"type":"tool_result","call":7}]}', "tool_result"),
     ],
 )
 def test_what_is_no_block_is_kept_as_an_unknown_one(data: bytes, of: str) -> None:

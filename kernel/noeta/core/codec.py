@@ -8,24 +8,26 @@ bytes back, so fields and kinds of later versions are never lost.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
 from noeta.core.errors import NotStorable
-from noeta.core.messages import Image, Message, ToolResult, decode_message, encode_message
+from noeta.core.messages import Image, Message, ToolResult, decode_message
 from noeta.core.records import CORE, CORE_KINDS, NULL, Compacted, Fact, Recorded
-from noeta.core.text import MAX_DEPTH, checked_key, storable
+from noeta.core.text import checked_key
 
 MAX_INLINE_BYTES = 128 * 1024
 """Data or a message larger than this is stored once, by its content, and the line keeps a reference."""
 ABSENT = Raw(b"")
 """A part of a record that is not there. False as a truth value, as no other `Raw` is."""
-MAX_NESTING = MAX_DEPTH + 8
-"""How deep data or a message may be nested: what `storable` allows, and a message's blocks around it."""
+MAX_NESTING = 72
+"""How deep data or a message may be nested."""
 UNREADABLE = "unreadable"
 """The kind that stands in for a line whose envelope cannot be decoded."""
 
@@ -106,6 +108,8 @@ DECODERS: Mapping[str, msgspec.json.Decoder[Any]] = {
     for kind, type_ in CORE_KINDS.items()
 }
 """A decoder for the data of each core kind. Compactions come as `CompactedParts`."""
+MADE = ("lead", "summary", "after")
+"""The messages that a compaction makes, in the order of the conversation but for what it keeps."""
 
 
 def blob_of(data: bytes) -> Blob:
@@ -135,43 +139,40 @@ def encode(
     where = f"{extension}.{kind}"
     _check_name(extension)
     _check_name(kind)
+    if extension == CORE and not (isinstance(data, Fact) and data.kind == kind):
+        raise NotStorable(where, f"a core record of this kind is no {type(data).__name__}")
     blobs: list[Blob] = []
     try:
         if isinstance(data, Compacted):
-            data = _without_bytes_inside(data, blobs)
-        raw_message = ABSENT
-        if message is not None:
-            raw_message = Raw(_verified_message(_without_bytes(message, blobs), where))
+            data = _without_bytes(data, blobs)
+        if message is not None and any(image.data for image in message.images):
+            message = _without_bytes(message, blobs)
         envelope = Envelope(
             seq=seq,
             at=at,
             extension=extension,
             kind=kind,
-            data=Raw(_verified_data(extension, kind, data, where)),
-            message=raw_message,
+            data=_proved(data, type(data) if isinstance(data, Struct) else Any, where),
+            message=ABSENT if message is None else _proved(message, Message, where),
             by=by,
             hook=hook,
             v=data.v if isinstance(data, Fact) else 1,
         )
-        short, body = _shortened(envelope)
-        line = line_of(short, message is not None)
-        line.data.decode()
+        made = _made(envelope, blobs)
+        made.line.data.decode()
     except NotStorable:
         raise
     except Exception as error:
         raise NotStorable(where, f"{type(error).__name__}: {error}") from None
-    if b"\n" in line.data or decode(line).kind != kind:
+    if b"\n" in made.line.data or decode(made.line).kind != kind:
         raise NotStorable(where, "it holds a line break outside a text, or a time that is no number")
-    if body:
-        envelope = msgspec.structs.replace(envelope, blob=short.blob)
-    return Encoded(line, (*blobs, *body), envelope)
+    return made
 
 
 def placed(made: Encoded, seq: int, at: float) -> Encoded:
     """`made` at its place in the log."""
-    short, _ = _shortened(envelope := msgspec.structs.replace(made.envelope, seq=seq, at=at, blob=""))
-    line = line_of(short, bool(envelope.message))
-    return Encoded(line, made.blobs, msgspec.structs.replace(envelope, blob=short.blob))
+    line = line_of(replace(decode(made.line), seq=seq, at=at), made.line.message)
+    return Encoded(line, made.blobs, replace(made.envelope, seq=seq, at=at))
 
 
 @lru_cache(maxsize=1_000)
@@ -181,86 +182,65 @@ def _check_name(name: str) -> None:
         raise NotStorable(f"the name {name!r}", "names of extensions and kinds hold no dots")
 
 
-def _shortened(envelope: Envelope) -> tuple[Envelope, tuple[Blob, ...]]:
-    """`envelope` as its line says it, and the blob that holds what is too large for the line."""
-    large = Body(
-        data=envelope.data if len(bytes(envelope.data)) > MAX_INLINE_BYTES else ABSENT,
-        message=envelope.message if len(bytes(envelope.message)) > MAX_INLINE_BYTES else ABSENT,
-    )
-    if not large.data and not large.message:
-        return envelope, ()
-    body = blob_of(_encode(large))
-    data, message = (NULL if large.data else envelope.data), (ABSENT if large.message else envelope.message)
-    return msgspec.structs.replace(envelope, data=data, message=message, blob=body.sha256), (body,)
+def _without_bytes(part: Any, blobs: list[Blob]) -> Any:
+    """`part` with the bytes of the images in its messages moved to `blobs`."""
+    match part:
+        case Image() if part.data:
+            blobs.append(blob_of(part.data))
+            return Image(media_type=part.media_type, blob=blobs[-1].sha256)
+        case Message() | ToolResult():
+            return replace(part, content=[_without_bytes(block, blobs) for block in part.content])
+        case Compacted():
+            moved = {name: [_without_bytes(m, blobs) for m in getattr(part, name)] for name in MADE}
+            return replace(part, **moved)
+    return part
+
+
+def _proved(value: object, type_: Any, where: str) -> Raw:
+    """The JSON of `value`, which reads back equal as a `type_`."""
+    raw = _encode(value)
+    # How deep a decoder goes depends on the version of Python, so what one writes another might not read.
+    if raw.count(b"[") + raw.count(b"{") > MAX_NESTING and _nesting(_untyped(raw)) > MAX_NESTING:
+        raise NotStorable(where, f"it is nested deeper than {MAX_NESTING}")
+    back = msgspec.json.decode(raw, type=type_)
+    if back != value and not _alike(msgspec.to_builtins(value), msgspec.to_builtins(back, str_keys=True)):
+        why = "it does not read back equal: it holds NaN, an infinity or a value of a wrong type"
+        raise NotStorable(where, why)
+    return Raw(raw)
+
+
+def _nesting(value: Any) -> int:
+    """How many lists and dicts stand inside each other."""
+    if not isinstance(value, list | dict):
+        return 0
+    return 1 + max(map(_nesting, value if isinstance(value, list) else value.values()), default=0)
+
+
+def _alike(value: Any, back: Any) -> bool:
+    """Whether `back` is what JSON says of `value`: a tuple comes back as a list, an int key as text."""
+    if isinstance(value, dict) and isinstance(back, dict):
+        return len(value) == len(back) and all(_alike(value[key], back.get(str(key))) for key in value)
+    if isinstance(value, list | tuple) and isinstance(back, list):
+        return len(value) == len(back) and all(map(_alike, value, back))
+    return bool(value == back)
+
+
+def _made(envelope: Envelope, blobs: Sequence[Blob]) -> Encoded:
+    """The record with its line, and with a blob for what is too large for a line."""
+    large, short = Body(), envelope
+    if len(bytes(envelope.data)) > MAX_INLINE_BYTES:
+        large, short = replace(large, data=envelope.data), replace(short, data=NULL)
+    if len(bytes(envelope.message)) > MAX_INLINE_BYTES:
+        large, short = replace(large, message=envelope.message), replace(short, message=ABSENT)
+    if short is not envelope:
+        blobs = (*blobs, blob_of(_encode(large)))
+        envelope, short = (replace(whole, blob=blobs[-1].sha256) for whole in (envelope, short))
+    return Encoded(line_of(short, bool(envelope.message)), tuple(blobs), envelope)
 
 
 def line_of(envelope: Envelope, message: bool) -> Line:
     """The row of a log that holds this envelope; `message` says whether the record carries one."""
     return Line(envelope.seq, _encode(envelope), f"{envelope.extension}.{envelope.kind}", message)
-
-
-def _without_bytes_inside(data: Compacted, blobs: list[Blob]) -> Compacted:
-    moved = {
-        name: [_without_bytes(message, blobs) for message in getattr(data, name)]
-        for name in ("lead", "summary", "after")
-    }
-    return msgspec.structs.replace(data, **moved)
-
-
-def _without_bytes(message: Message, blobs: list[Blob]) -> Message:
-    """`message` with the bytes of its images moved to `blobs`."""
-    if not any(image.data for image in message.images):
-        return message
-
-    def lifted(block: Any) -> Any:
-        if isinstance(block, ToolResult):
-            return msgspec.structs.replace(block, content=[lifted(inner) for inner in block.content])
-        if not (isinstance(block, Image) and block.data):
-            return block
-        blobs.append(blob_of(block.data))
-        return Image(media_type=block.media_type, blob=blobs[-1].sha256)
-
-    return msgspec.structs.replace(message, content=[lifted(block) for block in message.content])
-
-
-def _verified_message(message: Message, where: str) -> bytes:
-    raw = encode_message(message)
-    _check_nesting(raw, where)
-    if decode_message(raw) != message:
-        raise NotStorable(where, "its message does not read back equal: a field has a wrong type")
-    return raw
-
-
-def _verified_data(extension: str, kind: str, data: object, where: str) -> bytes:
-    if extension == CORE and not (isinstance(data, Fact) and data.kind == kind):
-        raise NotStorable(where, f"a core record of this kind is no {type(data).__name__}")
-    raw = _encode(data)
-    _check_nesting(raw, where)
-    try:
-        back = msgspec.json.decode(raw, type=type(data)) if isinstance(data, Struct) else _untyped(raw)
-    except ValueError as error:
-        raise NotStorable(where, f"it does not read back: {error}") from None
-    # Equal is not enough to refuse: a tuple reads back as a list, an int key as text. `storable` knows those.
-    if back != data and storable(back) != storable(data):
-        raise NotStorable(
-            where, "it does not read back equal: it holds NaN, an infinity or a value of a wrong type"
-        )
-    return raw
-
-
-def _check_nesting(raw: bytes, where: str) -> None:
-    # How deep a decoder goes depends on the version of Python, so what one writes another might not read.
-    if raw.count(b"[") + raw.count(b"{") > MAX_NESTING and _nesting(_untyped(raw)) > MAX_NESTING:
-        raise NotStorable(where, f"it is nested deeper than {MAX_NESTING}")
-
-
-def _nesting(value: Any) -> int:
-    """How many lists and dicts stand inside each other."""
-    depth, level = 0, [value]
-    while level := [outer for outer in level if isinstance(outer, list | dict)]:
-        depth += 1
-        level = [inner for outer in level for inner in (outer if isinstance(outer, list) else outer.values())]
-    return depth
 
 
 def decode(line: Line) -> Envelope:
@@ -273,12 +253,12 @@ def decode(line: Line) -> Envelope:
     try:
         envelope = _envelope(line.data)
     except (ValueError, RecursionError) as error:
-        why = str(error)
-    else:
-        if envelope.seq == seq and not (envelope.erased and envelope.message):
-            return envelope
-        why = f"the line says seq {envelope.seq}" if envelope.seq != seq else "a tombstone holds a message"
-    return Envelope(seq=line.seq, at=0.0, extension=CORE, kind=UNREADABLE, data=Raw(_encode(why)))
+        return _unreadable(seq, 0.0, str(error))
+    if envelope.seq != seq:
+        return _unreadable(seq, 0.0, f"the line says seq {envelope.seq}")
+    if envelope.erased and envelope.message:
+        return _unreadable(seq, 0.0, "a tombstone holds a message")
+    return envelope
 
 
 def with_body(envelope: Envelope, body: bytes) -> Envelope:
@@ -289,13 +269,13 @@ def with_body(envelope: Envelope, body: bytes) -> Envelope:
     try:
         whole = _body(body)
     except (ValueError, RecursionError) as error:
-        why = Raw(_encode(f"its blob {envelope.blob} is damaged: {error}"))
-        return Envelope(seq=envelope.seq, at=envelope.at, extension=CORE, kind=UNREADABLE, data=why)
-    return msgspec.structs.replace(
-        envelope,
-        data=whole.data or envelope.data,
-        message=whole.message or envelope.message,
-    )
+        why = f"its blob {envelope.blob} is damaged: {error}"
+        return _unreadable(envelope.seq, envelope.at, why)
+    return replace(envelope, data=whole.data or envelope.data, message=whole.message or envelope.message)
+
+
+def _unreadable(seq: int, at: float, why: str) -> Envelope:
+    return Envelope(seq=seq, at=at, extension=CORE, kind=UNREADABLE, data=Raw(_encode(why)))
 
 
 def recorded(envelope: Envelope, types: Mapping[str, Any] | None = None) -> Recorded:
@@ -305,22 +285,17 @@ def recorded(envelope: Envelope, types: Mapping[str, Any] | None = None) -> Reco
     Total: data that does not decode is None.
     """
     data: Any = None
-    try:
+    with suppress(Exception):
         if envelope.extension != CORE or envelope.kind not in DECODERS:
-            type_ = (types or {}).get(envelope.kind, Any)
-            data = _untyped(envelope.data) if type_ is Any else msgspec.json.decode(envelope.data, type=type_)
+            data = msgspec.json.decode(envelope.data, type=(types or {}).get(envelope.kind, Any))
         elif not envelope.erased or envelope.data != NULL:
             data = DECODERS[envelope.kind].decode(envelope.data)
-            if isinstance(data, CompactedParts):
-                data = compacted(data)
-    except Exception:
-        data = None
     return Recorded(
         seq=envelope.seq,
         at=envelope.at,
         extension=envelope.extension,
         kind=envelope.kind,
-        data=data,
+        data=compacted(data) if isinstance(data, CompactedParts) else data,
         message=decode_message(bytes(envelope.message)) if envelope.message else None,
         by=envelope.by,
         hook=envelope.hook,
@@ -330,15 +305,5 @@ def recorded(envelope: Envelope, types: Mapping[str, Any] | None = None) -> Reco
 
 def compacted(parts: CompactedParts) -> Compacted:
     """`parts` with its messages decoded."""
-
-    def messages(raws: list[Raw]) -> list[Message]:
-        return [decode_message(bytes(raw)) for raw in raws]
-
-    return Compacted(
-        through=parts.through,
-        keep=parts.keep,
-        trigger=parts.trigger,
-        summary=messages(parts.summary),
-        lead=messages(parts.lead),
-        after=messages(parts.after),
-    )
+    made = {name: [decode_message(bytes(raw)) for raw in getattr(parts, name)] for name in MADE}
+    return Compacted(through=parts.through, keep=parts.keep, trigger=parts.trigger, **made)

@@ -24,7 +24,7 @@ def told(error: BaseException) -> str:
 class NotStorable(NoetaError, ValueError):
     """A value cannot be kept in a log. `where` is the place inside it, such as ``$.items[3]``.
 
-    `noeta.core.text.storable` mends most values.
+    `noeta.toolkit.sanitize.storable` mends most values.
     """
 
     def __init__(self, where: str, why: str) -> None:

@@ -6,10 +6,12 @@ know is kept as it came (`Unknown`).
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Raw, Struct
+
+T = TypeVar("T")
 
 
 class Text(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type", tag="text"):
@@ -74,11 +76,13 @@ class ToolResult(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_fiel
     """
 
     call: str
-    content: list[Text | Image | ToolReference | Unknown]
+    content: list[Inner]
     is_error: bool = False
     block_list: bool = False
 
 
+Inner = Text | Image | ToolReference | Unknown
+"""What a result may hold."""
 Block = Text | Image | ToolUse | ToolResult | Thinking | ToolReference | Unknown
 
 
@@ -144,7 +148,7 @@ def user(text: str) -> Message:
     return Message(role="user", content=[Text(text=text)])
 
 
-class _Loose(Struct):
+class _LooseMessage(Struct):
     """A message whose blocks are not looked at yet."""
 
     role: str = "user"
@@ -153,7 +157,9 @@ class _Loose(Struct):
     about: int | None = None
 
 
-class _LooseResult(Struct):
+class _LooseResult(Struct, tag_field="type", tag="tool_result"):
+    """A result whose blocks are not looked at yet."""
+
     call: str
     content: list[Raw]
     is_error: bool = False
@@ -166,10 +172,11 @@ class _Type(Struct):
 
 _encode = msgspec.json.Encoder().encode
 _message = msgspec.json.Decoder(Message)
-_loose = msgspec.json.Decoder(_Loose)
+_loose_message = msgspec.json.Decoder(_LooseMessage)
 _loose_result = msgspec.json.Decoder(_LooseResult)
 _type = msgspec.json.Decoder(_Type)
 _block: msgspec.json.Decoder[Block] = msgspec.json.Decoder(Block)
+_inner: msgspec.json.Decoder[Inner] = msgspec.json.Decoder(Inner)
 
 
 def encode_message(message: Message) -> bytes:
@@ -188,7 +195,7 @@ def decode_message(data: bytes) -> Message:
     except Exception:
         pass
     try:
-        loose = _loose.decode(data)
+        loose = _loose_message.decode(data)
     except Exception:
         return Message(role="user", content=[Unknown(of="", raw=_kept(data))])
     content = [_decode_block(raw) for raw in loose.content]
@@ -197,29 +204,24 @@ def decode_message(data: bytes) -> Message:
 
 def _decode_block(raw: Raw) -> Block:
     try:
-        return _block.decode(raw)
+        loose = _loose_result.decode(raw)
+    except Exception:
+        return _decoded(raw, _block)
+    content = [_decoded(inner, _inner) for inner in loose.content]
+    return ToolResult(call=loose.call, content=content, is_error=loose.is_error, block_list=loose.block_list)
+
+
+def _decoded(raw: Raw, decoder: msgspec.json.Decoder[T]) -> T | Unknown:
+    """The block in `raw` as `decoder` reads it, else as an `Unknown` one."""
+    try:
+        return decoder.decode(raw)
     except Exception:
         pass
     try:
         of = _type.decode(raw).type
-        if of == "tool_result":
-            result = _loose_result.decode(raw)
-            return ToolResult(
-                call=result.call,
-                content=[_decode_inner(inner) for inner in result.content],
-                is_error=result.is_error,
-                block_list=result.block_list,
-            )
     except Exception:
         of = ""
     return Unknown(of=of, raw=_kept(bytes(raw)))
-
-
-def _decode_inner(raw: Raw) -> Text | Image | ToolReference | Unknown:
-    block = _decode_block(raw)
-    if isinstance(block, ToolUse | ToolResult | Thinking):
-        return Unknown(of=_type.decode(raw).type, raw=_kept(bytes(raw)))
-    return block
 
 
 def _kept(data: bytes) -> Raw:

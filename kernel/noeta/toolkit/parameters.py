@@ -12,9 +12,9 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from noeta.core.errors import NoetaError, NotStorable
-from noeta.core.text import storable
 from noeta.core.tool import ToolContext
 from noeta.toolkit.inlined import inlined
+from noeta.toolkit.sanitize import storable
 
 
 class ToolSignatureError(NoetaError, TypeError):

@@ -11,10 +11,11 @@ from typing import Protocol
 
 import msgspec
 
-from noeta.core.text import storable, storable_text
+from noeta.core.text import storable_text
 from noeta.core.tool import RESULT_CEILING_CHARS as RESULT_CEILING_CHARS
 from noeta.core.tool import ToolOutput as ToolOutput
 from noeta.core.tool import text_output as text_output
+from noeta.toolkit.sanitize import storable
 
 PREVIEW_CHARS = 4_000
 """How much of a long text its preview shows."""
