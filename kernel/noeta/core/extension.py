@@ -226,6 +226,7 @@ class ToolSet(Extension):
     """A plain list of tools as a plugin."""
 
     def __init__(self, tools: Sequence[Tool], name: str = "tools") -> None:
+        """Take the tools, and the name of the plugin that they make."""
         self.name = name
         self._tools = tuple(tools)
 
