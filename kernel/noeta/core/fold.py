@@ -90,11 +90,6 @@ class Folder:
         self._of_core = tuple((target.name, target.reduce) for target in self._targets.get(CORE, ()))
         self._all = tuple(_Target(r.name, r.reduce, None) for r in reducers if r.reduce is not None)
 
-    @property
-    def extensions(self) -> list[str]:
-        """The names whose records some plugin folds or at least knows, sorted."""
-        return sorted(self._targets)
-
     def start(self) -> TaskState:
         """The state before any record."""
         state = TaskState()
