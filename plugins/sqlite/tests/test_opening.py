@@ -267,6 +267,6 @@ async def test_only_the_owner_can_read_what_people_said(path: Path, opened: Any,
 
 
 def test_a_network_that_is_no_truth_value_is_refused(path: Path) -> None:
-    with pytest.raises(ValueError, match="network is 'refuse'; it can be True or False"):
+    with pytest.raises(TypeError, match="network is 'refuse'; it can be True or False"):
         SqliteStore(path, network="refuse")  # type: ignore[arg-type]
     assert not path.exists()

@@ -69,7 +69,7 @@ class SqliteStore(Store):
         if synchronous not in {"FULL", "NORMAL"}:
             raise ValueError(f"synchronous is {synchronous!r}; it can be 'FULL' or 'NORMAL'")
         if not isinstance(network, bool):
-            raise ValueError(f"network is {network!r}; it can be True or False")
+            raise TypeError(f"network is {network!r}; it can be True or False")
         if str(path) in {"", ":memory:"}:
             raise ValueError(f"{str(path)!r} is no file; a store in memory is noeta.toolkit.in_memory")
         # Two names of one file have to lead to one lock, and a change of folder to no other file.
