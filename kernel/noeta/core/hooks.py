@@ -15,14 +15,16 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 import anyio
 from msgspec import Struct
 
+from noeta.core.codec import encode
 from noeta.core.errors import NoetaError, RequestStale, Signal, TurnDone, TurnFailed, told
 from noeta.core.extension import Extension
 from noeta.core.gates import Allow, Answers, Ask, Deny, Gate, Rewrite
 from noeta.core.messages import Message, ToolUse
-from noeta.core.parts import Command, CommandContext, ContextPart, Reminder, ToolChanges
+from noeta.core.parts import Command, CommandContext, ContextPart, Reminder, ToolChanges, ToolEntry
 from noeta.core.ports import ModelRequest, ModelResponse
 from noeta.core.records import Recorded
-from noeta.core.tool import Tool, ToolOutput, text_output
+from noeta.core.text import storable_text
+from noeta.core.tool import MEMBERS, Tool, ToolFlags, ToolOutput, text_output, tool_flags
 
 if TYPE_CHECKING:
     from noeta.core.state import TaskState
@@ -33,6 +35,8 @@ NONE = type(None)
 ANY = ("open", "closed", "park")
 SHUT = ("closed", "park")
 GATES = (Allow, Deny, Ask, Rewrite, NONE)
+WHY_CHARS = 2_000
+"""How much of what an error says is recorded and told."""
 
 
 class Hook(Struct, frozen=True):
@@ -140,21 +144,36 @@ class Impl(NamedTuple):
     viewed: bool
 
 
-_limit: ContextVar[anyio.CancelScope | None] = ContextVar("limit", default=None)
+class _Limit:
+    """The time limit of the hook that runs. It stands still while the hook waits for `waits` things."""
+
+    def __init__(self, scope: anyio.CancelScope) -> None:
+        self.scope = scope
+        self.waits = 0
+        self.left = 0.0
+
+
+_limit: ContextVar[_Limit | None] = ContextVar("limit", default=None)
 
 
 @contextmanager
 def unlimited() -> Iterator[None]:
-    """Inside, the time limit of the hook that runs stands still: it waits for a model or for a person."""
-    scope = _limit.get()
-    if scope is None:
+    """Inside, the time limit of the hook that runs stands still: it waits for a model, a person or other
+    plugins.
+    """
+    limit = _limit.get()
+    if limit is None:
         yield
         return
-    left, scope.deadline = scope.deadline - anyio.current_time(), float("inf")
+    if not limit.waits:
+        limit.left, limit.scope.deadline = limit.scope.deadline - anyio.current_time(), float("inf")
+    limit.waits += 1
     try:
         yield
     finally:
-        scope.deadline = anyio.current_time() + left
+        limit.waits -= 1
+        if not limit.waits:
+            limit.scope.deadline = anyio.current_time() + limit.left
 
 
 class Hooks:
@@ -308,16 +327,16 @@ async def _round(
     left = list(reversed(impls))
     while left:
         with anyio.CancelScope() as scope:
-            before = _limit.set(scope)
+            before = _limit.set(_Limit(scope))
             try:
                 while left and not scope.cancel_called:
                     impl = left.pop()
                     _extend(scope, impl.hook.seconds or 0.0)
                     given = (desk.view(impl.plugin, impl.hook.name), *args()) if impl.viewed else args()
                     try:
-                        value = await _answer(impl, desk, given)
+                        value = await _answer(impl, desk, given, scope)
                     except BaseException as error:
-                        value = _raised(impl, desk, error)
+                        value = _raised(impl, desk, _alone(error))
                     else:
                         _returned(impl, desk)
                     if take(impl.plugin, value):
@@ -325,7 +344,7 @@ async def _round(
             finally:
                 _limit.reset(before)
         if scope.cancelled_caught:
-            value = _failed(impl, desk, TimeoutError(f"it took longer than {impl.hook.seconds:g} s"))
+            value = _failed(impl, desk, _late(impl))
             if take(impl.plugin, value):
                 return
 
@@ -337,11 +356,32 @@ def _extend(scope: anyio.CancelScope, seconds: float) -> None:
         scope.deadline = now + seconds
 
 
-async def _answer(impl: Impl, desk: Desk, given: tuple[Any, ...]) -> Any:
+def _late(impl: Impl) -> TimeoutError:
+    return TimeoutError(f"it took longer than {impl.hook.seconds:g} s")
+
+
+def _alone(error: BaseException) -> BaseException:
+    """`error` out of the groups in which task groups put it. Beside a cancel, other errors do not count."""
+    while isinstance(error, BaseExceptionGroup):
+        cancels, others = error.split(anyio.get_cancelled_exc_class())
+        if cancels and isinstance(others, Exception):
+            error = cancels
+        if len(error.exceptions) > 1:
+            break
+        error = error.exceptions[0]
+    return error
+
+
+async def _answer(impl: Impl, desk: Desk, given: tuple[Any, ...], scope: anyio.CancelScope) -> Any:
     if impl.hook.gives is GATES and (why := desk.broken(impl.plugin)):
         raise RuntimeError(f"its state is broken: {why}")
     value = impl.call(*given)
-    return _checked(impl, await value if inspect.isawaitable(value) else value)
+    if inspect.isawaitable(value):
+        value = await value
+    if scope.cancel_called:
+        # It went on after it was cancelled, and its answer may be what it makes of that.
+        raise _late(impl)
+    return _checked(impl, value)
 
 
 def _returned(impl: Impl, desk: Desk) -> None:
@@ -363,23 +403,54 @@ def _raised(impl: Impl, desk: Desk, error: BaseException) -> Any:
 
 
 def _checked(impl: Impl, value: Any) -> Any:
-    """`value`, if it is of the types the hook may give; raises `TypeError`."""
+    """`value`, if it is of the types the hook may give and a log can hold it; raises `TypeError` or
+    `NotStorable`.
+    """
     hook = impl.hook
     values = [value]
     if hook.many:
         if not isinstance(value, Sequence) or isinstance(value, str):
             raise TypeError(f"its answer is of type {type(value).__name__}, not a list")
-        values = list(value)
+        value = values = list(value)
     for given in values if hook.gives else ():
         if not isinstance(given, hook.gives):
             names = " or ".join("None" if type_ is NONE else type_.__name__ for type_ in hook.gives)
             raise TypeError(f"its answer is of type {type(given).__name__}, not {names}")
+        if isinstance(given, ToolChanges):
+            _check_changes(given)
+        elif not isinstance(given, ModelRequest):
+            encode(0, 0.0, impl.plugin, hook.name, dict(given) if isinstance(given, Mapping) else given)
+    if hook.name == "tools":
+        _check_tools(values)
     return value
+
+
+def _check_tools(tools: Sequence[Any]) -> None:
+    for tool in tools:
+        for member, type_ in MEMBERS.items():
+            if not isinstance(getattr(tool, member, None), type_):
+                shown = getattr(tool, "name", None) or type(tool).__name__
+                raise TypeError(f"the {member} of its tool {shown!r} is no {type_.__name__}")
+        if not isinstance(tool_flags(tool), ToolFlags):
+            raise TypeError(f"the flags of its tool {tool.name!r} are no ToolFlags")
+
+
+def _check_changes(changes: ToolChanges) -> None:
+    if not isinstance(changes.add, Sequence) or not isinstance(changes.entries, Sequence):
+        raise TypeError("what it adds and its entries are no lists")
+    _check_tools(changes.add)
+    if not all(isinstance(entry, ToolEntry) for entry in changes.entries):
+        raise TypeError("its entries are not of type ToolEntry")
+    withheld = changes.withhold
+    if not isinstance(withheld, Mapping) or not all(
+        isinstance(x, str) for x in (*withheld, *withheld.values())
+    ):
+        raise TypeError("what it withholds is no dict from names to texts")
 
 
 def _failed(impl: Impl, desk: Desk, error: Exception) -> Any:
     """Record the failure; what stands for the answer under the plugin's policy. Raises `PluginFailure`."""
-    plugin, hook, why = impl.plugin, impl.hook, told(error)
+    plugin, hook, why = impl.plugin, impl.hook, storable_text(told(error))[:WHY_CHARS]
     desk.failed(plugin, hook.name, why, impl.on_error)
     if impl.on_error == "open":
         return None

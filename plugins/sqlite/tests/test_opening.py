@@ -77,7 +77,7 @@ def test_the_file_of_another_application_is_refused(
         if not live:
             other.close()
         before = disk(path.parent)
-        refused(path, Corrupt, "application", "Name another file")
+        refused(path, Corrupt, "application", "Name another one")
         shared = f"{path.name}-shm"
         after = disk(path.parent)
         # What SQLite's readers of a live file note there is no content.
@@ -88,7 +88,7 @@ def test_the_file_of_another_application_is_refused(
 @pytest.mark.parametrize("content", [b"x", b"# Notes\n", b"z" * 10_000], ids=["byte", "text", "pages"])
 def test_a_file_that_is_no_database_is_refused(path: Path, disk: Any, content: bytes) -> None:
     path.write_bytes(content)
-    refused(path, Corrupt, "no-database", "Name another file")
+    refused(path, Corrupt, "no-database", "Name another one")
     assert disk(path.parent) == {path.name: content}
 
 
