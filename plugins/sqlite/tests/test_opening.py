@@ -77,7 +77,7 @@ def test_the_file_of_another_application_is_refused(
         if not live:
             other.close()
         before = disk(path.parent)
-        refused(path, Corrupt, "application", "Name another one")
+        refused(path, Corrupt, "application", "Name another file")
         shared = f"{path.name}-shm"
         after = disk(path.parent)
         # What SQLite's readers of a live file note there is no content.
