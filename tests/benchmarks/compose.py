@@ -12,7 +12,7 @@ from noeta import Extension, TaskState, TaskView, ToolUse
 from noeta.core.parts import ContextPart
 from noeta.core.view import Views
 from noeta.host.registry import Registry
-from noeta.toolkit.hooks import Hooks
+from noeta.toolkit.dispatch import Hooks
 
 PLUGINS = 30
 CALL = ToolUse(id="c", name="x", input={})

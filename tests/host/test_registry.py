@@ -15,7 +15,8 @@ from noeta.core.extension import Extension, ToolSet
 from noeta.core.view import TaskView
 from noeta.host import registry
 from noeta.host.registry import Registry, in_order
-from noeta.toolkit.hooks import HOOKS, Hooks, hookimpl
+from noeta.toolkit.dispatch import Hooks
+from noeta.toolkit.hooks import HOOKS, hookimpl
 
 
 def plugin(name: str, before: tuple[str, ...] = (), after: tuple[str, ...] = ()) -> Extension:

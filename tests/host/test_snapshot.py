@@ -13,13 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from noeta.core.codec import Envelope, Line, decode, encode
+from noeta.core.conversation import Conversation
 from noeta.core.fold import Folder, Reducer, fold
 from noeta.core.items import Post
 from noeta.core.log import Append, NewTask, SnapshotPart
 from noeta.core.messages import user
 from noeta.core.records import Compacted, Erased, Received, TaskCreated
 from noeta.core.state import TaskState
-from noeta.host.snapshot import MIN_RECORDS, SHARE, Snapshots, encode_slice
+from noeta.host.snapshot import MIN_RECORDS, SHARE, LineItem, Run, Runs, Snapshots, encode_slice
 from noeta.testing.log_writer import LogWriter
 from noeta.testing.logs import damaged_logs, logs
 from noeta.toolkit.in_memory import InMemoryStore
@@ -304,7 +305,10 @@ async def test_messages_stay_in_their_lines_until_somebody_reads_them(log: LogWr
     whole = await load(store)
     await keep(store, Snapshots(store, "t", Folder(reducers())).take(whole))
     state = await load(store)
-    assert [item.raw for item in state.conversation if item.whole] == [log.lines[1].data, log.lines[4].data]
+    assert [item.raw for item in state.conversation if isinstance(item, LineItem)] == [
+        log.lines[1].data,
+        log.lines[4].data,
+    ]
     assert [item.message for item in state.conversation] == [item.message for item in whole.conversation]
     again = Snapshots(store, "t", Folder(reducers())).take(state)
     assert again[-1] == Snapshots(store, "t", Folder(reducers())).take(whole)[-1]
@@ -410,3 +414,69 @@ def test_a_snapshot_is_due_when_the_log_has_paid_for_it(log: LogWriter) -> None:
     assert not snapshots.due
     snapshots.grown([line])
     assert snapshots.due
+
+
+def long(length: int) -> Conversation:
+    conversation = Conversation()
+    for seq in range(1, length + 1):
+        conversation.add(seq, b"{}")
+    return conversation
+
+
+def test_items_that_follow_each_other_are_one_run() -> None:
+    conversation = long(3)
+    conversation.add_reply(5, b"{}", 4)
+    conversation.add(6, b"{}")
+    conversation.add_reply(9, b"{}", 8)
+    assert Runs().of(conversation) == [Run(1, 9)]
+    assert [item.seq for item in conversation.tail] == []
+
+
+def test_what_stands_out_of_order_or_beside_a_gap_is_a_run_of_its_own() -> None:
+    conversation = long(2)
+    conversation.add(3, b"late")
+    conversation.add_reply(4, b"{}", 2)
+    conversation.add_reply(5, b"{}", 4)
+    assert [item.seq for item in conversation] == [1, 2, 4, 3, 5]
+    assert Runs().of(conversation) == [Run(1, 2), Run(4, 4), Run(3, 3), Run(5, 5)]
+    conversation.erase([2])
+    assert Runs().of(conversation) == [Run(1, 1), Run(4, 4), Run(3, 3), Run(5, 5)]
+
+
+def test_a_compaction_makes_runs_of_parts() -> None:
+    conversation = long(4)
+    conversation.add_reply(5, b"{}", 4)
+    conversation.compact(6, 4, [2], [b"lead", b"summary"], [b"after"])
+    conversation.add(7, b"{}")
+    conversation.add_reply(8, b"{}", 7)
+    assert [(item.seq, item.part) for item in conversation] == [
+        (6, 1),
+        (6, 2),
+        (2, 0),
+        (6, 3),
+        (5, 0),
+        (7, 0),
+        (8, 0),
+    ]
+    assert Runs().of(conversation) == [Run(6, 2, 1), Run(2, 2), Run(6, 3, 3), Run(5, 5), Run(7, 8)]
+
+
+def test_asking_for_the_runs_of_one_conversation_changes_nothing_for_another() -> None:
+    runs, conversation = Runs(), long(2)
+    conversation.add_reply(3, b"{}", 2)
+    copy = conversation.copy()
+    assert runs.of(conversation) == [Run(1, 3)]
+    conversation.add_reply(4, b"{}", 3)
+    assert runs.of(conversation) == [Run(1, 4)]
+    assert runs.of(copy) == [Run(1, 3)]
+    copy.add_reply(5, b"{}", 4)
+    assert runs.of(copy) == [Run(1, 5)]
+    assert runs.of(conversation) == [Run(1, 4)]
+
+
+def test_runs_are_made_anew_after_a_compaction_that_left_the_last_item_where_it_was() -> None:
+    runs, conversation = Runs(), long(2)
+    conversation.add_reply(3, b"{}", 2)
+    assert runs.of(conversation) == [Run(1, 3)]
+    conversation.compact(4, 1, [], [b"summary"], [])
+    assert runs.of(conversation) == [Run(4, 1, 1), Run(2, 3)]

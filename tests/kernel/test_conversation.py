@@ -8,27 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from noeta.core.conversation import Conversation, Run, Shared
-
-
-@given(st.lists(st.tuples(st.integers(0, 4), st.sampled_from(["extend", "copy"]), st.integers())))
-def test_shared_sequences_behave_like_lists_of_their_own(steps: list[tuple[int, str, int]]) -> None:
-    pairs: list[tuple[Shared[int], list[int]]] = [(Shared([1]), [1])]
-    for who, what, value in steps:
-        shared, plain = pairs[who % len(pairs)]
-        if what == "extend":
-            shared.extend([value, value])
-            plain.extend([value, value])
-        else:
-            pairs.append((shared.copy(), list(plain)))
-    for shared, plain in pairs:
-        assert list(shared) == plain
-        assert len(shared) == len(plain)
-        assert shared[1:] == plain[1:]
-        assert shared[::-1] == plain[::-1]
-        assert shared[-1] == plain[-1]
-        with pytest.raises(IndexError):
-            shared[len(plain)]
+from noeta.core.conversation import Conversation
 
 
 def long(length: int) -> Conversation:
@@ -36,6 +16,35 @@ def long(length: int) -> Conversation:
     for seq in range(1, length + 1):
         conversation.add(seq, b"{}")
     return conversation
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.sampled_from(["reply", "copy", "late", "erase"]))))
+def test_conversations_that_share_their_items_behave_like_lists_of_their_own(
+    steps: list[tuple[int, str]],
+) -> None:
+    pairs: list[tuple[Conversation, list[int]]] = [(long(1), [1])]
+    for seq, (who, what) in enumerate(steps, 2):
+        conversation, plain = pairs[who % len(pairs)]
+        if what == "copy":
+            pairs.append((conversation.copy(), list(plain)))
+        elif what == "reply":
+            conversation.add_reply(seq, b'{"role":"assistant","content":[]}', seq - 1)
+            plain.append(seq)
+        elif what == "late":
+            conversation.add(seq, b"{}")
+            plain.append(seq)
+        else:
+            conversation.erase(plain[:1])
+            del plain[: not conversation or conversation[0].seq != plain[0]]
+    for conversation, plain in pairs:
+        assert [item.seq for item in conversation] == plain
+        assert len(conversation) == len(plain)
+        for part in (slice(None), slice(1, None), slice(-2, None), slice(None, None, -1), slice(0, 9, 2)):
+            assert [item.seq for item in conversation[part]] == plain[part]
+        for at in range(-len(plain), len(plain)):
+            assert conversation[at].seq == plain[at]
+        with pytest.raises(IndexError):
+            conversation[len(plain)]
 
 
 def test_a_copy_shares_the_items_however_many_there_are() -> None:
@@ -47,56 +56,16 @@ def test_a_copy_shares_the_items_however_many_there_are() -> None:
         copy.add(length + 2, b"{}")
         conversation.add(length + 2, b"{}")
         conversation.add_reply(length + 3, b"{}", length + 2)
-        assert copy._settled._list is conversation._settled._list
-        sizes.append(sum(sys.getsizeof(getattr(copy, name)) for name in Conversation.__slots__))
+        assert copy.settled is conversation.settled
+        own = set(Conversation.__slots__) - {"settled"}
+        sizes.append(sum(sys.getsizeof(getattr(copy, name)) for name in own))
     assert sizes[0] == sizes[1]
 
 
-def test_items_that_follow_each_other_are_one_run() -> None:
-    conversation = long(3)
-    conversation.add_reply(5, b"{}", 4)
-    conversation.add(6, b"{}")
-    conversation.add_reply(9, b"{}", 8)
-    assert conversation.runs == [Run(1, 9)]
-    assert [item.seq for item in conversation.tail] == []
-
-
-def test_what_stands_out_of_order_or_beside_a_gap_is_a_run_of_its_own() -> None:
+def test_a_conversation_is_equal_to_one_of_the_same_items_alone() -> None:
     conversation = long(2)
-    conversation.add(3, b"late")
-    conversation.add_reply(4, b"{}", 2)
-    conversation.add_reply(5, b"{}", 4)
-    assert [item.seq for item in conversation] == [1, 2, 4, 3, 5]
-    assert conversation.runs == [Run(1, 2), Run(4, 4), Run(3, 3), Run(5, 5)]
-    conversation.erase([2])
-    assert conversation.runs == [Run(1, 1), Run(4, 4), Run(3, 3), Run(5, 5)]
-
-
-def test_a_compaction_makes_runs_of_parts() -> None:
-    conversation = long(4)
-    conversation.add_reply(5, b"{}", 4)
-    conversation.compact(6, 4, [2], [b"lead", b"summary"], [b"after"])
-    conversation.add(7, b"{}")
-    conversation.add_reply(8, b"{}", 7)
-    assert [(item.seq, item.part) for item in conversation] == [
-        (6, 1),
-        (6, 2),
-        (2, 0),
-        (6, 3),
-        (5, 0),
-        (7, 0),
-        (8, 0),
-    ]
-    assert conversation.runs == [Run(6, 2, 1), Run(2, 2), Run(6, 3, 3), Run(5, 5), Run(7, 8)]
-
-
-def test_asking_for_runs_changes_no_copy() -> None:
-    conversation = long(2)
-    conversation.add_reply(3, b"{}", 2)
     copy = conversation.copy()
-    assert conversation.runs == [Run(1, 3)]
-    conversation.add_reply(4, b"{}", 3)
-    assert conversation.runs == [Run(1, 4)]
-    assert copy.runs == [Run(1, 3)]
+    assert copy == conversation
+    copy.add(3, b"{}")
     assert copy != conversation
     assert copy != [1, 2, 3]

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from noeta.core.codec import Line, decode, encode
+from noeta.core.facts import CORE_FOLD
 from noeta.core.fold import Folder, Reducer, fold
 from noeta.core.log import Timer
 from noeta.core.messages import Message, Text, ToolResult, Usage, user
@@ -541,3 +542,8 @@ def test_a_result_of_many_blocks_is_one_item(log: LogWriter, shown: Shown) -> No
     result = ToolResult(call=call, content=[Text(text="a"), Text(text="b")])
     log.put(ToolFinished(call=call), Message(role="user", content=[result]))
     assert shown(log.fold()) == ["", call]
+
+
+def test_the_kinds_that_change_nothing_are_those_for_readers() -> None:
+    nothing = {kind for kind, (_, change) in CORE_FOLD.items() if change is None}
+    assert nothing == {"notice", "plugin_failed"}

@@ -20,7 +20,7 @@ from noeta.core.view import TaskView, Views, child_id
 from noeta.host.offer import offer
 from noeta.host.registry import Registry
 from noeta.testing.log_writer import LogWriter
-from noeta.toolkit.hooks import Hooks
+from noeta.toolkit.dispatch import Hooks
 
 
 class Counter(Extension):
@@ -152,6 +152,35 @@ def test_erasing_a_message_takes_what_came_in_for_it(log: LogWriter) -> None:
     assert later in seqs
 
 
+def test_erasing_a_message_takes_what_the_same_hook_staged_for_it(view: TaskView) -> None:
+    said = view.state.seq
+    view.record("counter", "noted", message=Message(role="user", content=[Text(text="hello!")], about=said))
+    view.erase_messages([said])
+    assert list(view.folded().conversation) == []
+
+
+@pytest.mark.parametrize("body", [None, 5, {"a": 1}, Message(role="user", content=[Text(text="\ud800")])])
+def test_a_post_or_a_prompt_that_no_log_can_hold_raises_in_the_plugin_that_made_it(
+    view: TaskView, body: Any
+) -> None:
+    with pytest.raises((TypeError, NotStorable)):
+        view.enqueue(body)
+    with pytest.raises((TypeError, NotStorable)):
+        view.spawn("helper", body)
+    assert (view.enqueued, view.creates) == ([], [])
+
+
+def test_names_and_config_that_no_log_can_hold_raise_in_the_plugin_that_made_them(view: TaskView) -> None:
+    with pytest.raises(NotStorable, match="dedupe key"):
+        view.enqueue("x", dedupe_key="k" * 600)
+    with pytest.raises(NotStorable, match="task"):
+        view.enqueue("x", task_id="\0")
+    for agent, config in [("a", {"x": object()}), (None, {}), ("a", {"x": float("nan")})]:
+        with pytest.raises(NotStorable):
+            view.spawn(agent, "go", config=config)  # type: ignore[arg-type]
+    assert (view.enqueued, view.creates) == ([], [])
+
+
 def test_a_compaction_is_recorded(log: LogWriter) -> None:
     log.say("one")
     [call] = log.reply("", 1)
@@ -227,6 +256,26 @@ async def test_residents_of_every_plugin_see_what_the_compaction_keeps() -> None
 
 
 @pytest.mark.anyio
+async def test_one_round_of_a_compaction_runs_at_a_time() -> None:
+    class Nosy(Extension):
+        name = "nosy"
+        said = ""
+
+        async def resident(self, view: TaskView) -> list[Message]:
+            try:
+                await view.compact_advice("auto", "")
+            except RuntimeError as error:
+                self.said = str(error)
+            return []
+
+    hooks = Registry().compose([nosy := Nosy()])
+    views = Desk(hooks, state=TaskState())
+    assert await views.residents(False, None, ()) == []
+    assert nosy.said == "view.compact_advice was called while view.residents runs; await that one first"
+    assert await views.view("nosy", "before_model").compact_advice("auto", "") == []
+
+
+@pytest.mark.anyio
 async def test_a_view_without_a_task_has_no_residents() -> None:
     view = TaskView(TaskState())
     assert await view.residents() == []
@@ -266,6 +315,7 @@ class Changes(Extension):
 
     def tool_changes(self, view: TaskView, offered: Any) -> ToolChanges:
         self.offered = [tool.name for tool in offered]
+        assert isinstance(offered, tuple), "one plugin must not change what the next one gets"
         return self._changes
 
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from noeta.core.codec import Envelope, Line, decode, recorded
-from noeta.core.fold import Folder, Reducer, fold, fold_from
+from noeta.core.fold import Folder, Reducer, fold
 from noeta.core.records import ERASED_KIND
 from noeta.core.state import Core, TaskState
 from noeta.host.erasure import tombstone
@@ -72,7 +72,7 @@ def test_every_prefix_of_every_log_folds_and_splitting_it_changes_nothing(
     cut = data.draw(st.integers(0, len(records)))
     head = fold(records[:cut], reducers(names))
     before = msgspec.json.encode(core_part(head)), list(head.conversation)
-    whole = fold_from(head, records[cut:], reducers(names))
+    whole = fold(records[cut:], reducers(names), head)
     assert whole == fold(records, reducers(names))
     assert (msgspec.json.encode(core_part(head)), list(head.conversation)) == before
 

@@ -5,24 +5,26 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, ClassVar, cast
 
 import anyio
 import pytest
 from msgspec.structs import replace
 
+from noeta.core.codec import encode
 from noeta.core.errors import PluginFailure, RequestStale, Signal, TurnDone, TurnFailed
 from noeta.core.extension import Extension
-from noeta.core.gates import Allow, Ask, Deny
+from noeta.core.gates import Allow, Ask, Deny, Rewrite
 from noeta.core.messages import Message, ToolUse, user
 from noeta.core.parts import Command, CommandContext, ContextPart, Reminder, ToolChanges
 from noeta.core.ports import ModelRequest, ModelResponse
 from noeta.core.records import Recorded
 from noeta.core.state import Problem, TaskState
-from noeta.core.tool import ToolOutput, text_output
+from noeta.core.tool import ToolContext, ToolOutput, text_output
 from noeta.core.view import TaskView, Views
 from noeta.host.registry import Registry
-from noeta.toolkit.hooks import HOOKS, Hook, Hooks, unlimited
+from noeta.toolkit.dispatch import Hooks, unlimited
+from noeta.toolkit.hooks import HOOKS, Hook
 
 CALL = ToolUse(id="c1", name="write", input={})
 REQUEST = ModelRequest(model="m")
@@ -50,6 +52,22 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "commands": (CONTEXT,),
     "run_command": ("bad", CONTEXT, "go", ""),
 }
+
+
+class Stub:
+    """A tool, but for what is said otherwise."""
+
+    name = description = "x"
+    input_schema: ClassVar[dict[str, Any]] = {"type": "object"}
+    read_only = clearable = False
+
+    def __init__(self, **members: Any) -> None:
+        vars(self).update(members)
+
+    async def run(self, input: dict[str, Any], ctx: ToolContext) -> ToolOutput:
+        return text_output("")
+
+
 CALLED = [hook for hook in HOOKS.values() if hook.name in ARGUMENTS]
 
 
@@ -307,6 +325,65 @@ async def test_a_wrong_item_among_good_ones_is_a_failure(hook: Hook) -> None:
     assert len(desk.failures) == 1
 
 
+UNSOUND: dict[str, list[Any]] = {
+    "before_tool": [
+        Deny("\ud800"),
+        Deny(cast("str", 5)),
+        Ask(detail={"a": object()}),
+        Rewrite(cast("Any", 0)),
+    ],
+    "resolve_ask": [Ask(cast("str", None)), Allow(cast("bool", "yes"))],
+    "reminders": [[Reminder("x", data=object())], [Reminder(cast("str", 5))]],
+    "context": [[ContextPart("\ud800")], [ContextPart(cast("str", None))]],
+    "on_empty_reply": [Message(role=cast("str", 5), content=[])],
+    "after_tool": [
+        text_output("\ud800"),
+        ToolOutput(content=cast("Any", ["x"])),
+        text_output("x", y=object()),
+    ],
+    "inherit": [{"x": object()}, {(1, 2): 3}],
+    "tools": [[None], ["Bash"], [Stub(name=5)], [Stub(name=[])], [Stub(read_only=None)], [Stub(flags=None)]],
+    "tool_changes": [
+        ToolChanges(add=cast("Any", None)),
+        ToolChanges(add=[Stub(description=None)]),
+        ToolChanges(withhold=cast("Any", ["x"])),
+        ToolChanges(withhold={"x": cast("str", None)}),
+        ToolChanges(entries=[cast("Any", 1)]),
+    ],
+}
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("hook", UNSOUND)
+async def test_an_answer_that_no_log_can_hold_or_that_is_no_tool_is_a_failure(hook: str) -> None:
+    for answer in UNSOUND[hook]:
+        hooks, desk = composed(made(HOOKS[hook], "bad", lambda _, answer=answer: answer))
+        with suppress(PluginFailure):
+            await call(hooks, desk, hook)
+        assert [failure[:2] for failure in desk.failures] == [("bad", hook)], answer
+
+
+@pytest.mark.anyio
+async def test_a_list_is_taken_as_it_is_when_the_hook_returns() -> None:
+    parts = [ContextPart("x")]
+    hooks, desk = composed(made(HOOKS["context"], "a", lambda view: parts))
+    given = hooks.context(desk)
+    parts.append(ContextPart("later"))
+    assert given == [("a", [ContextPart("x")])]
+
+
+@pytest.mark.anyio
+async def test_what_an_error_says_is_told_as_far_as_a_log_can_hold_it() -> None:
+    def raises(view: TaskView) -> None:
+        raise ValueError("\ud800" + 10_000 * "x")
+
+    hooks, desk = composed(made(HOOKS["before_tool"], "a", raises))
+    [(_, gate)] = await hooks.before_tool(desk, CALL)
+    assert isinstance(gate, Deny)
+    encode(1, 0.0, "a", "told", gate.reason)
+    assert len(gate.reason) < 3_000
+
+
 @pytest.mark.anyio
 @pytest.mark.parametrize("signal", [TurnDone(), RequestStale(), TurnFailed("why", "detail")], ids=repr)
 @pytest.mark.parametrize("hook", [h for h in CALLED if h.spec.__name__ != "inherit"], ids=lambda h: h.name)
@@ -367,6 +444,92 @@ async def test_a_hook_that_takes_too_long_fails_alone() -> None:
     assert [(by, type(gate)) for by, gate in answers] == [("a", Deny), ("b", Deny), ("c", Allow)]
     assert desk.failures[0] == ("a", "before_tool", "TimeoutError: it took longer than 0.02 s", "closed")
     assert desk.kept == []
+
+
+@pytest.mark.anyio
+async def test_an_answer_that_comes_after_the_limit_counts_as_none() -> None:
+    async def stubborn(view: TaskView) -> Allow:
+        with suppress(BaseException):
+            await hang(view)
+        return Allow(approve=True)
+
+    row = HOOKS["before_tool"]
+    hooks, desk = composed(made(row, "a", stubborn), made(row, "b", stubborn))
+    answers = await hurried(hooks).before_tool(desk, CALL)
+    assert [type(gate) for _, gate in answers] == [Deny, Deny]
+    assert [failure[2] for failure in desk.failures] == ["TimeoutError: it took longer than 0.02 s"] * 2
+    assert desk.kept == []
+
+
+@pytest.mark.anyio
+async def test_what_else_goes_wrong_at_the_limit_stays_inside_the_round() -> None:
+    async def untidy() -> None:
+        try:
+            await anyio.sleep_forever()
+        except BaseException:
+            raise ValueError("untidy") from None
+
+    async def two(view: TaskView) -> None:
+        async with anyio.create_task_group() as group:
+            group.start_soon(untidy)
+            group.start_soon(anyio.sleep_forever)
+
+    row = HOOKS["before_tool"]
+    hooks, desk = composed(made(row, "a", two), made(row, "b", lambda view: Allow()))
+    (_, gate), answer = await hurried(hooks).before_tool(desk, CALL)
+    assert isinstance(gate, Deny)
+    assert answer == ("b", Allow())
+    assert len(desk.failures) == 1
+
+
+@pytest.mark.anyio
+async def test_an_error_or_a_signal_in_a_task_group_counts_as_itself() -> None:
+    def inside(error: Exception) -> Callable[[TaskView], Any]:
+        async def raises(view: TaskView) -> None:
+            async with anyio.create_task_group():
+                raise error
+
+        return raises
+
+    row = HOOKS["before_model"]
+    hooks, desk = composed(made(row, "a", inside(TurnDone())))
+    with pytest.raises(TurnDone):
+        await hooks.before_model(desk, REQUEST)
+    hooks, desk = composed(made(row, "a", inside(ValueError("boom"))))
+    with pytest.raises(PluginFailure, match="ValueError: boom"):
+        await hooks.before_model(desk, REQUEST)
+
+
+@pytest.mark.anyio
+async def test_the_limit_stands_still_until_the_last_of_several_waits_is_over() -> None:
+    async def wait(seconds: float) -> None:
+        with unlimited():
+            await anyio.sleep(seconds)
+
+    async def waits(view: TaskView) -> Allow:
+        async with anyio.create_task_group() as group:
+            group.start_soon(wait, 0.05)
+            group.start_soon(wait, 0.5)
+        return Allow()
+
+    hooks, desk = composed(made(HOOKS["before_tool"], "a", waits))
+    assert await hurried(hooks, 0.2).before_tool(desk, CALL) == [("a", Allow())]
+
+
+@pytest.mark.anyio
+async def test_a_hook_that_asks_other_plugins_loses_none_of_its_time() -> None:
+    async def asks(view: TaskView) -> Allow:
+        await view.residents()
+        return Allow()
+
+    async def slow(view: TaskView) -> list[Message]:
+        await anyio.sleep(0.15)
+        return []
+
+    others = [made(HOOKS["resident"], name, slow) for name in "bcd"]
+    hooks, desk = composed(made(HOOKS["before_tool"], "a", asks), *others)
+    desk.hooks = hurried(hooks, 0.3)
+    assert await desk.hooks.before_tool(desk, CALL) == [("a", Allow())]
 
 
 @pytest.mark.anyio

@@ -7,80 +7,32 @@ from __future__ import annotations
 
 from bisect import bisect
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from hashlib import sha256
+from dataclasses import dataclass, field
 from itertools import chain, islice
-from typing import Any, Generic, NamedTuple, TypeVar, overload
+from typing import Any, overload
 
 from msgspec import Struct
 
-from noeta.core.codec import Line, decode
 from noeta.core.messages import Message, ToolResult, decode_message
-
-T = TypeVar("T")
-
-
-class Shared(Sequence[T], Generic[T]):
-    """A sequence that grows at its end. Copies share one list, each through its own length."""
-
-    __slots__ = ("_length", "_list")
-
-    def __init__(self, items: Iterable[T] = ()) -> None:
-        self._list = list(items)
-        self._length = len(self._list)
-
-    def copy(self) -> Shared[T]:
-        """Another handle on the same items, in O(1); what one of the two adds, the other does not see."""
-        other: Shared[T] = Shared.__new__(Shared)
-        other._list, other._length = self._list, self._length
-        return other
-
-    def extend(self, items: Iterable[T]) -> None:
-        """Add `items` at the end."""
-        mine = self._list
-        if len(mine) != self._length:
-            # Another handle has grown past this one, so the list is no longer ours to extend.
-            mine = self._list = mine[: self._length]
-        mine += items
-        self._length = len(mine)
-
-    def __len__(self) -> int:
-        return self._length
-
-    @overload
-    def __getitem__(self, index: int) -> T: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[T]: ...
-    def __getitem__(self, index: int | slice) -> T | list[T]:
-        if isinstance(index, slice):
-            start, stop, step = index.indices(self._length)
-            return (
-                self._list[start:stop:step] if step > 0 else [self._list[i] for i in range(start, stop, step)]
-            )
-        return self._list[range(self._length)[index]]
-
-    def __iter__(self) -> Iterator[T]:
-        return islice(self._list, self._length)
 
 
 class Item(Struct, frozen=True, gc=False):
     """One message of the conversation, still encoded.
 
-    `seq` is its record's. `raw` is the message, or with `whole` the line of its record: a task is picked up
-    with thousands of items, so what can be done later is. `before` is the seq of the last record before it
-    that carried a message, whatever became of that. `part` is 0, or the place in a compaction that made
-    several messages, counted from 1.
+    `seq` is its record's, `raw` its message. `before` is the seq of the last record before it that carried a
+    message, whatever became of that. `part` is 0, or the place in a compaction that made several messages,
+    counted from 1.
     """
 
     seq: int
     raw: bytes
     before: int = 0
     part: int = 0
-    whole: bool = False
 
     @property
     def data(self) -> bytes:
-        """The message, encoded; empty when `raw` is damaged."""
-        return bytes(decode(Line(self.seq, self.raw)).message) if self.whole else self.raw
+        """The message, encoded."""
+        return self.raw
 
     @property
     def message(self) -> Message:
@@ -93,114 +45,60 @@ class Item(Struct, frozen=True, gc=False):
         message = self.message
         return message.role == "assistant" or any(isinstance(block, ToolResult) for block in message.content)
 
-    @property
-    def key(self) -> tuple[int, int, bytes]:
-        """What makes two items equal."""
-        return self.seq, self.part, self.data
 
-
-class Run(NamedTuple):
-    """Neighbours among the settled items, by their records.
-
-    With `part` 0: all messages recorded from seq `first` to seq `last`. Else the parts `part` to `last` of
-    the compaction at seq `first`.
-    """
-
-    first: int
-    last: int
-    part: int = 0
-
-
+@dataclass(slots=True, eq=False, repr=False)
 class Conversation(Sequence[Item]):
     """The items a request is made of, in the order the model sees them.
 
     Settled items keep their place for ever, save for a compaction or an erasure. The tail behind them is what
     came since the last reply: the results of its calls, in call order, then everything else. It settles when
     the next reply says what its request was built from, so nothing ever stands between a call and its result.
+
+    - `settled` may be shared with copies that have grown past this one: its first `length` items are this
+      one's. A compaction or an erasure puts another list in its place.
+    - `tail` is each copy's own. It is short, so what a hook is shown of the records on their way costs
+      nothing that grows with the conversation; only a second reply makes two copies part.
+    - `placed` are the call indexes of the results that the tail begins with, ascending.
+    - `last_seq` is the seq of the last record that carried a message.
     """
 
-    __slots__ = ("_hashed", "_hasher", "_in_runs", "_placed", "_runs", "_settled", "_tail", "last_seq")
-
-    def __init__(self) -> None:
-        self._settled: Shared[Item] = Shared()
-        # The tail is short and each copy has its own. So only a second reply makes two copies part, and what
-        # a hook is shown of the records on their way costs nothing that grows with the conversation.
-        self._tail: list[Item] = []
-        # The call indexes of the results at the head of the tail, ascending.
-        self._placed: tuple[int, ...] = ()
-        # Runs of the first `_in_runs` settled items; they are brought up to date when asked for.
-        self._runs: list[Run] = []
-        self._in_runs = 0
-        self._hasher, self._hashed = sha256(), 0
-        self.last_seq: int = 0
+    settled: list[Item] = field(default_factory=list)
+    length: int = 0
+    tail: list[Item] = field(default_factory=list)
+    placed: tuple[int, ...] = ()
+    last_seq: int = 0
 
     def copy(self) -> Conversation:
         """A conversation of the same items, in O(its tail)."""
-        other = Conversation.__new__(Conversation)
-        other._settled, other._tail, other._placed = self._settled.copy(), self._tail[:], self._placed
-        other._hasher, other._hashed = self._hasher.copy(), self._hashed
-        other._runs, other._in_runs, other.last_seq = self._runs, self._in_runs, self.last_seq
-        return other
-
-    @classmethod
-    def restored(
-        cls, settled: Iterable[Item], tail: Iterable[Item], placed: Iterable[int], last_seq: int
-    ) -> Conversation:
-        """The conversation whose `settled` items, `tail`, `placed` and `last_seq` were kept in a snapshot."""
-        conversation = cls()
-        conversation._settled, conversation._tail = Shared(settled), list(tail)
-        conversation._placed, conversation.last_seq = tuple(placed), last_seq
-        return conversation
-
-    @property
-    def runs(self) -> list[Run]:
-        """The settled items in short."""
-        # A new list each time, since copies of this conversation may hold the old one.
-        runs = list(self._runs)
-        for item in self._settled[self._in_runs :]:
-            last = runs[-1] if runs else None
-            if last and not item.part and not last.part and item.before == last.last:
-                runs[-1] = Run(last.first, item.seq)
-            elif last and item.part and last.part and (item.seq, item.part) == (last.first, last.last + 1):
-                runs[-1] = Run(last.first, item.part, last.part)
-            else:
-                runs.append(Run(item.seq, item.part or item.seq, item.part))
-        self._runs, self._in_runs = runs, len(self._settled)
-        return list(runs)
-
-    @property
-    def tail(self) -> list[Item]:
-        """The items that came since the last reply."""
-        return list(self._tail)
-
-    @property
-    def placed(self) -> tuple[int, ...]:
-        """The call indexes of the results that the tail begins with."""
-        return self._placed
+        return Conversation(self.settled, self.length, self.tail[:], self.placed, self.last_seq)
 
     def add(self, seq: int, data: bytes) -> None:
         """Put a message at the end."""
-        self._tail.append(Item(seq, data, self.last_seq))
+        self.tail.append(Item(seq, data, self.last_seq))
         self.last_seq = seq
 
     def add_reply(self, seq: int, data: bytes, built_at: int) -> None:
         """Put a reply right behind the items of its request, which was built at seq `built_at`."""
-        tail, results = self._tail, len(self._placed)
+        tail, results = self.tail, len(self.placed)
         at = len(tail)
         # Behind the results the tail is in the order of seqs, so what came after the request is at its end.
         while at > results and tail[at - 1].seq > built_at:
             at -= 1
-        self._tail = tail[at:]
+        self.tail = tail[at:]
         tail[at:] = (Item(seq, data, self.last_seq),)
-        self._settled.extend(tail)
-        self._placed, self.last_seq = (), seq
+        if len(self.settled) != self.length:
+            # A copy has grown past this one, so the list is no longer ours to extend.
+            self.settled = self.settled[: self.length]
+        self.settled += tail
+        self.length = len(self.settled)
+        self.placed, self.last_seq = (), seq
 
     def add_result(self, seq: int, data: bytes, index: int) -> None:
         """Put the result of the reply's call `index` behind those of earlier calls."""
-        placed = self._placed
+        placed = self.placed
         at = bisect(placed, index) if placed else 0
-        self._tail.insert(at, Item(seq, data, self.last_seq))
-        self._placed = (*placed[:at], index, *placed[at:]) if placed else (index,)
+        self.tail.insert(at, Item(seq, data, self.last_seq))
+        self.placed = (*placed[:at], index, *placed[at:]) if placed else (index,)
         self.last_seq = seq
 
     def erase(self, seqs: Iterable[int]) -> None:
@@ -210,7 +108,7 @@ class Conversation(Sequence[Item]):
         """
         named = set(seqs)
         gone = {item.seq for item in self if item.seq in named and not item.paired}
-        self._rebuild([item for item in self._settled if item.seq not in gone], gone.__contains__)
+        self._rebuild([], lambda item: item.seq not in gone)
 
     def compact(
         self, seq: int, through: int, keep: Iterable[int], ahead: Sequence[bytes], after: Sequence[bytes]
@@ -219,65 +117,38 @@ class Conversation(Sequence[Item]):
         kept = set(keep)
         made = [Item(seq, data, self.last_seq, i) for i, data in enumerate((*ahead, *after), 1)]
         old = [item for item in self if item.seq <= through and item.seq in kept]
-        new = [item for item in self._settled if item.seq > through]
-        self._rebuild([*made[: len(ahead)], *old, *made[len(ahead) :], *new], lambda seq: seq <= through)
+        front = [*made[: len(ahead)], *old, *made[len(ahead) :]]
+        self._rebuild(front, lambda item: item.seq > through)
         if made:
             self.last_seq = seq
 
-    def _rebuild(self, settled: list[Item], gone: Callable[[int], bool]) -> None:
-        """Start again from `settled` and the items of the tail whose seq is not `gone`."""
-        tail = self._tail
-        self._placed = tuple(i for i, item in zip(self._placed, tail, strict=False) if not gone(item.seq))
-        self._settled, self._tail = Shared(settled), [item for item in tail if not gone(item.seq)]
-        self._runs, self._in_runs = [], 0
-        self._hasher, self._hashed = sha256(), 0
-
-    @property
-    def size(self) -> int:
-        """The bytes of all items."""
-        return sum(len(item.data) for item in self)
-
-    def digest(self) -> bytes:
-        """The sha-256 of all items in order. Costs what is new since the last call."""
-        for item in self._settled[self._hashed :]:
-            _hash(self._hasher, item)
-        self._hashed = len(self._settled)
-        hasher = self._hasher.copy()
-        for item in self._tail:
-            _hash(hasher, item)
-        return hasher.digest()
+    def _rebuild(self, front: list[Item], stays: Callable[[Item], bool]) -> None:
+        """Start again from `front` and the items that stay."""
+        tail = self.tail
+        self.placed = tuple(i for i, item in zip(self.placed, tail, strict=False) if stays(item))
+        self.settled = [*front, *filter(stays, islice(self.settled, self.length))]
+        self.length = len(self.settled)
+        self.tail = list(filter(stays, tail))
 
     def __len__(self) -> int:
-        return len(self._settled) + len(self._tail)
+        return self.length + len(self.tail)
 
     @overload
     def __getitem__(self, index: int) -> Item: ...
     @overload
     def __getitem__(self, index: slice) -> list[Item]: ...
     def __getitem__(self, index: int | slice) -> Item | list[Item]:
-        settled = len(self._settled)
         if isinstance(index, slice):
-            start, stop, step = index.indices(len(self))
-            if step == 1:
-                return (
-                    self._settled[start:stop] + self._tail[max(start - settled, 0) : max(stop - settled, 0)]
-                )
-            return [self[i] for i in range(start, stop, step)]
+            return [self[i] for i in range(len(self))[index]]
         at = range(len(self))[index]
-        return self._settled[at] if at < settled else self._tail[at - settled]
+        return self.settled[at] if at < self.length else self.tail[at - self.length]
 
     def __iter__(self) -> Iterator[Item]:
-        return chain(self._settled, self._tail)
+        return chain(islice(self.settled, self.length), self.tail)
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Conversation):
-            return NotImplemented
-        mine, theirs = (self._placed, len(self._settled)), (other._placed, len(other._settled))
+        return isinstance(other, Conversation) and self._key() == other._key()
+
+    def _key(self) -> tuple[Any, ...]:
         # `before` and `last_seq` only tell neighbours apart, and a restored item does not know its own.
-        return mine == theirs and [i.key for i in self] == [i.key for i in other]
-
-
-def _hash(hasher: Any, item: Item) -> None:
-    # The length ahead keeps two items from reading like one.
-    hasher.update(b"%d " % len(item.data))
-    hasher.update(item.data)
+        return self.placed, self.length, [(item.seq, item.part, item.data) for item in self]

@@ -1,7 +1,7 @@
 """`Extension`: what a plugin can do. Every method is a hook, every hook is optional, the defaults do nothing.
 
 How the answers of several plugins combine, and what a failing hook costs, is said by each docstring in the
-words of the table `noeta.core.hooks.HOOKS`. Plugins are asked in the agent's order. Whatever a hook raises
+words of the table `noeta.toolkit.hooks.HOOKS`. Plugins are asked in the agent's order. Whatever a hook raises
 besides the signals it may raise is recorded as `plugin_failed`, and what it staged is dropped.
 """
 
@@ -226,6 +226,7 @@ class ToolSet(Extension):
     """A plain list of tools as a plugin."""
 
     def __init__(self, tools: Sequence[Tool], name: str = "tools") -> None:
+        """Take the tools, and the name of the plugin that they make."""
         self.name = name
         self._tools = tuple(tools)
 

@@ -19,11 +19,6 @@ from noeta.core.log import Timer
 from noeta.core.state import Call, Child, Core, Problem, TaskState, Turn
 
 
-def _change_call(state: TaskState, id: str, **changes: Any) -> None:
-    if (call := state.calls.get(id)) is not None and call.status != "done":
-        state.calls[id] = replace(call, **changes)
-
-
 def _task_created(state: TaskState, record: Envelope, data: r.TaskCreated) -> None:
     for name in r.TaskCreated.__struct_fields__:
         setattr(state, name, getattr(data, name))
@@ -47,12 +42,11 @@ def _received(state: TaskState, record: Envelope, data: r.Received) -> None:
             # It was set again, or taken back, after it had fired.
             return
         del state.timers[fired.name]
-    # Only records with a message are erased, so a tombstone had one.
-    if not record.message and not record.erased:
-        return
     if record.message:
         state.conversation.add(record.seq, bytes(record.message))
-    state.turn = replace(state.turn, tools={}) if state.turn else Turn(seq=record.seq)
+    # Only records with a message are erased, so a tombstone had one.
+    if record.message or record.erased:
+        state.turn = replace(state.turn, tools={}) if state.turn else Turn(seq=record.seq)
 
 
 def _context_composed(state: TaskState, record: Envelope, data: r.ContextComposed) -> None:
@@ -65,16 +59,13 @@ def _model_replied(state: TaskState, record: Envelope, data: r.ModelReplied) -> 
     if record.message:
         state.conversation.add_reply(record.seq, bytes(record.message), data.built_at)
     seq = record.seq
-    calls = {}
+    # Every step comes through here, and a comprehension is one more call of Python.
+    calls = state.calls = {}
     for i, ref in enumerate(data.calls):
-        id = ref.id
-        calls[id] = Call(id=id, name=ref.name, seq=seq, index=i)
-    state.calls = calls
+        calls[ref.id] = Call(id=ref.id, name=ref.name, seq=seq, index=i)
     turn = state.turn or Turn(seq=seq)
     state.turn = replace(turn, steps=turn.steps + 1)
-    usage = data.usage
-    state.usage = state.usage + usage
-    state.context_usage = usage
+    state.usage, state.context_usage = state.usage + data.usage, data.usage
     if state.failures or state.retry_at is not None:
         state.failures, state.retry_at = 0, None
 
@@ -90,13 +81,11 @@ def _model_called(state: TaskState, record: Envelope, data: r.ModelCalled) -> No
 
 def _gated(state: TaskState, record: Envelope, data: r.Gated) -> None:
     call = state.calls.get(data.call)
-    winner = (
-        data.opinions[data.winner] if data.winner is not None and data.winner < len(data.opinions) else None
-    )
-    if call is not None and winner is not None and winner.verdict == "rewrite":
+    winner = next(iter(data.opinions[data.winner :]), None) if data.winner is not None else None
+    if call is not None and call.status != "done" and winner is not None and winner.verdict == "rewrite":
         # What a person approved was the call as it was.
         name, input = winner.detail.get("name") or call.name, winner.detail.get("input", {})
-        _change_call(state, data.call, name=name, input=input, status="open", answer=None)
+        state.calls[call.id] = replace(call, name=name, input=input, status="open", answer=None)
 
 
 def _tool_started(state: TaskState, record: Envelope, data: r.ToolStarted) -> None:
@@ -119,8 +108,10 @@ def _tool_finished(state: TaskState, record: Envelope, data: r.ToolFinished) -> 
 
 
 def _tool_parked(state: TaskState, record: Envelope, data: r.ToolParked) -> None:
-    parked = {"park": data.park, "on": data.on, "keys": data.keys, "detail": data.detail}
-    _change_call(state, data.call, status="parked", answer=None, ends={}, **parked)
+    call = state.calls.get(data.call)
+    if call is not None and call.status != "done":
+        waits = replace(call, park=data.park, on=data.on, keys=data.keys, detail=data.detail)
+        state.calls[data.call] = replace(waits, status="parked", answer=None, ends={})
 
 
 def _answered(state: TaskState, record: Envelope, data: r.Answered) -> None:
@@ -150,8 +141,7 @@ def _compacted(state: TaskState, record: Envelope, data: CompactedParts) -> None
 
 
 def _turn_over(state: TaskState, record: Envelope, data: object) -> None:
-    state.turn = None
-    state.failures, state.retry_at = 0, None
+    state.turn, state.failures, state.retry_at = None, 0, None
 
 
 def _claimed(state: TaskState, record: Envelope, data: r.Claimed) -> None:
@@ -186,30 +176,14 @@ def _continue(state: TaskState, record: Envelope, data: r.Continue) -> None:
 
 
 _timer = msgspec.json.Decoder(TimerFired).decode
-_HANDLERS: dict[type[r.Fact], Callable[[TaskState, Envelope, Any], None]] = {
-    r.TaskCreated: _task_created,
-    r.Received: _received,
-    r.ContextComposed: _context_composed,
-    r.ModelReplied: _model_replied,
-    r.ModelFailed: _model_failed,
-    r.ModelCalled: _model_called,
-    r.Gated: _gated,
-    r.ToolStarted: _tool_started,
-    r.ToolFinished: _tool_finished,
-    r.ToolParked: _tool_parked,
-    r.Answered: _answered,
-    r.ChildSpawned: _child_spawned,
-    r.ChildEnded: _child_ended,
-    r.Compacted: _compacted,
-    r.TurnDoneRecord: _turn_over,
-    r.TurnFailedRecord: _turn_over,
-    r.Interrupted: _turn_over,
-    r.Claimed: _claimed,
-    r.TaskEnded: _task_ended,
-    r.TimerSet: _timer_set,
-    r.TimerCleared: _timer_cleared,
-    r.Erased: _erased,
-    r.Continue: _continue,
+_CHANGES: dict[str, Callable[[TaskState, Envelope, Any], None]] = {
+    change.__name__.removeprefix("_"): change
+    for change in (
+        *(_task_created, _received, _context_composed, _model_replied, _model_failed, _model_called),
+        *(_gated, _tool_started, _tool_finished, _tool_parked, _answered, _child_spawned, _child_ended),
+        *(_compacted, _claimed, _task_ended, _timer_set, _timer_cleared, _erased, _continue),
+    )
 }
-CORE_FOLD = {kind: (DECODERS[kind].decode, _HANDLERS.get(type_)) for kind, type_ in r.CORE_KINDS.items()}
+_CHANGES |= dict.fromkeys(("turn_done", "turn_failed", "interrupted"), _turn_over)
+CORE_FOLD = {kind: (decoder.decode, _CHANGES.get(kind)) for kind, decoder in DECODERS.items()}
 """For each core kind: how its data decodes, and what it does. Kinds for readers only do nothing (None)."""

@@ -39,19 +39,14 @@ class Reducer(Struct, frozen=True, kw_only=True):
     fingerprint: str = ""
 
 
-def fold(records: Iterable[Envelope], reducers: Sequence[Reducer] = ()) -> TaskState:
-    """The state after `records`, a task's log from its beginning (with the history it continues)."""
+def fold(
+    records: Iterable[Envelope], reducers: Sequence[Reducer] = (), after: TaskState | None = None
+) -> TaskState:
+    """The state after `records`: a task's log from its beginning (with the history it continues), or what
+    follows the records that `after` was folded from. `after` is not changed.
+    """
     folder = Folder(reducers)
-    state = folder.start()
-    for record in records:
-        folder.apply(state, record)
-    return state
-
-
-def fold_from(state: TaskState, records: Iterable[Envelope], reducers: Sequence[Reducer] = ()) -> TaskState:
-    """The state after `records` that follow those `state` was folded from. `state` is not changed."""
-    folder = Folder(reducers)
-    state = state.copy()
+    state = folder.start() if after is None else after.copy()
     for record in records:
         folder.apply(state, record)
     return state
@@ -88,12 +83,7 @@ class Folder:
                 targets.setdefault(extension, []).append(_Target(reducer.name, reducer.reduce, decoders))
         self._targets = {extension: tuple(found) for extension, found in targets.items()}
         self._of_core = tuple((target.name, target.reduce) for target in self._targets.get(CORE, ()))
-        self._all = tuple(_Target(r.name, r.reduce, None) for r in reducers if r.reduce is not None)
-
-    @property
-    def extensions(self) -> list[str]:
-        """The names whose records some plugin folds or at least knows, sorted."""
-        return sorted(self._targets)
+        self._all = tuple((r.name, r.reduce) for r in reducers if r.reduce is not None)
 
     def start(self) -> TaskState:
         """The state before any record."""
@@ -137,11 +127,11 @@ class Folder:
             return
         if kind in _SPECIAL:
             if kind == "erased":
-                for target in self._all:
-                    self._reduce(state, target.name, target.reduce, seq, ERASED_KIND, list(data.seqs))
+                for name, reduce in self._all:
+                    _reduce(state, name, reduce, ERASED_KIND, list(data.seqs))
                 return
             if kind == "task_created" and data.history_from:
-                self._continue(state, seq)
+                self._continue(state)
             if kind == "compacted":
                 data = compacted(data)
         states, broken = state.states, state.broken
@@ -161,9 +151,7 @@ class Folder:
         targets = self._targets.get(record.extension)
         skipped = "" if targets is not None else "no plugin of this task folds it"
         for target in targets or () if not record.erased else ():
-            decode: Callable[[Raw], Any] | None = _untyped
-            if target.decoders is not None:
-                decode = target.decoders.get(record.kind)
+            decode = _untyped if target.decoders is None else target.decoders.get(record.kind)
             if decode is None:
                 skipped = f"plugin {target.name!r} does not know this kind"
                 continue
@@ -172,29 +160,30 @@ class Folder:
             except Exception as error:
                 skipped = f"plugin {target.name!r} cannot read it: {told(error)}"
                 continue
-            self._reduce(state, target.name, target.reduce, record.seq, record.kind, data)
+            _reduce(state, target.name, target.reduce, record.kind, data)
         if skipped:
             _skip(state, record, skipped)
 
-    def _continue(self, state: TaskState, seq: int) -> None:
+    def _continue(self, state: TaskState) -> None:
         for reducer in self.reducers:
             try:
                 state.states[reducer.name] = reducer.continued(state.states[reducer.name])
             except Exception as error:
-                state.broken[reducer.name] = Problem(seq=seq, why=f"continue_state: {told(error)}")
-
-    def _reduce(self, state: TaskState, name: str, reduce: Any, seq: int, kind: str, data: Any) -> None:
-        if name in state.broken:
-            return
-        try:
-            state.states[name] = reduce(state.states[name], kind, data)
-        except Exception as error:
-            state.broken[name] = Problem(seq=seq, why=f"reduce of {kind}: {told(error)}")
+                state.broken[reducer.name] = Problem(seq=state.seq, why=f"continue_state: {told(error)}")
 
 
 _untyped = msgspec.json.Decoder().decode
 _SPECIAL = frozenset({"compacted", "erased", "task_created"})
 _REMEMBERED = frozenset({"answered", "child_ended", "claimed", "task_created", "tool_parked"})
+
+
+def _reduce(state: TaskState, name: str, reduce: Any, kind: str, data: Any) -> None:
+    if name in state.broken:
+        return
+    try:
+        state.states[name] = reduce(state.states[name], kind, data)
+    except Exception as error:
+        state.broken[name] = Problem(seq=state.seq, why=f"reduce of {kind}: {told(error)}")
 
 
 def _set_aside(state: TaskState, record: Envelope) -> None:

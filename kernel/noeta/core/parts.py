@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from msgspec import Struct
 
 from noeta.core.ports import ToolSpec
-
-if TYPE_CHECKING:
-    from noeta.core.tool import Tool
+from noeta.core.tool import Tool
 
 
 class ContextPart(Struct, frozen=True):

@@ -15,6 +15,7 @@ from noeta.core.inbox import drain
 from noeta.core.items import Cancel, Interrupt, Post, encode_body
 from noeta.core.messages import Block, Message, Text, ToolUse
 from noeta.core.ports import ModelResponse
+from noeta.core.state import TaskState
 from noeta.core.tool import tool_flags
 from noeta.core.work import Built, Work
 
@@ -154,9 +155,9 @@ class Runner:
         work, state = self.work, self.work.state
         if error.category == "overflow":
             self._overflows += 1
-            size, left = state.conversation.size, self._overflows <= MAX_OVERFLOWS
+            size, left = _size(state), self._overflows <= MAX_OVERFLOWS
             made_room = left and await work.hooks.on_context_overflow(work, built.request)
-            if made_room and state.conversation.size < size:
+            if made_room and _size(state) < size:
                 return ""
             raise TurnFailed("context_overflow", error.detail)
         fact = r.ModelFailed(category=error.category, detail=error.detail, attempt=state.failures + 1)
@@ -245,3 +246,7 @@ class Runner:
                 raise
             return False
         return True
+
+
+def _size(state: TaskState) -> int:
+    return sum(len(item.data) for item in state.conversation)

@@ -6,7 +6,8 @@ folds them; when it raises they are dropped.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, field
 from hashlib import sha256
 from itertools import count
@@ -26,8 +27,9 @@ from noeta.core.items import NewEntry, Post, post_of
 from noeta.core.messages import Message, ToolResult
 from noeta.core.parts import Offer
 from noeta.core.ports import Effort, ModelRequest, ModelResponse
-from noeta.core.records import CORE, Compacted, CoreNotices, Recorded
+from noeta.core.records import CORE, Compacted, CoreNotices, Recorded, TaskCreated
 from noeta.core.state import TaskState
+from noeta.core.text import checked_key
 from noeta.core.tool import Tool, tool_flags
 
 if TYPE_CHECKING:
@@ -143,7 +145,7 @@ class TaskView(CoreNotices):
         self._check_open("record")
         data = core_entry(kind, data) if extension == CORE else data
         if isinstance(data, Erased):
-            data = replace(data, along=[*data.along, *quoting(self.state.conversation, data.seqs)])
+            data = replace(data, along=[*data.along, *quoting(self.folded().conversation, data.seqs)])
         self.pending.append(
             encode(0, 0.0, extension, kind, data, message=message, by=self.plugin, hook=self.hook)
         )
@@ -153,8 +155,7 @@ class TaskView(CoreNotices):
     ) -> None:
         """Post to this task's inbox, or another existing task's, in the same append as the hook's records."""
         self._check_open("enqueue")
-        key = dedupe_key or self.new_id()
-        self.enqueued.append(post_of(task_id or self.task_id, key, body))
+        self.enqueued.append(self._post(task_id or self.task_id, dedupe_key or self.new_id(), body))
 
     def spawn(
         self,
@@ -170,9 +171,11 @@ class TaskView(CoreNotices):
         The same key gives the same id, so a child is made once. Its end comes to the inbox.
         """
         self._check_open("spawn")
-        key = key or self.new_id()
+        key, config = key or self.new_id(), dict(config or {})
         child = child_id(self.task_id, key)
-        made = Spawn(child=child, agent=agent, prompt=prompt, config=config or {}, queue=queue or "", key=key)
+        self._post(child, key, prompt)
+        encode(0, 0.0, CORE, TaskCreated.kind, TaskCreated(task=child, agent=agent, config=config, key=key))
+        made = Spawn(child=child, agent=agent, prompt=prompt, config=config, queue=queue or "", key=key)
         self.creates.append(self.admit(replace(made, background=True)))
         return child
 
@@ -198,15 +201,20 @@ class TaskView(CoreNotices):
     async def residents(
         self, *, lead: bool = False, keeps_tail: bool | None = None, kept: Sequence[Message] = ()
     ) -> list[Message]:
-        """Every plugin's `resident` (or `lead_resident`) messages; a failing plugin is left out."""
+        """Every plugin's `resident` (or `lead_resident`) messages; a failing plugin is left out.
+
+        The plugins' time is not the asking hook's. Raises `RuntimeError` while such a round is under way.
+        """
         return await self.views.residents(lead, keeps_tail, kept) if self.views else []
 
     async def compact_advice(
         self, trigger: Literal["manual", "auto"], instructions: str
     ) -> list[tuple[str, str | Deny]]:
-        """What every plugin's `before_compact` says, with its name."""
-        views = self.views
-        return await views.hooks.before_compact(views, trigger, instructions) if views else []
+        """What every plugin's `before_compact` says, with its name; as `residents`, one round at a time."""
+        if not self.views:
+            return []
+        with self.views.apart("compact_advice"):
+            return await self.views.hooks.before_compact(self.views, trigger, instructions)
 
     def begin(self, hook: str) -> None:
         """`hook` runs from here; what it stages is its own, also when it runs inside another one."""
@@ -216,6 +224,14 @@ class TaskView(CoreNotices):
     def end(self) -> None:
         """The hook is over and what it staged is used or dropped."""
         self.hook, self.pending, self.creates, self.enqueued = self._outer.pop()
+
+    def _post(self, task: str, key: str, body: str | Message | NewEntry) -> Post:
+        """The post, when a log can hold it; what none can hold raises here, in the plugin that made it."""
+        if not isinstance(body, str | Message | NewEntry):
+            raise TypeError(f"a post is text, a Message or a NewEntry, not a {type(body).__name__}")
+        if isinstance(body, Message):
+            encode(0, 0.0, "inbox", "message", None, message=body)
+        return post_of(checked_key(task, "the task"), checked_key(key, "the dedupe key"), body)
 
     def _check_open(self, method: str) -> None:
         if not self.hook:
@@ -231,6 +247,7 @@ class Views:
 
     def __init__(self, hooks: Hooks, **fields: Any) -> None:
         self.hooks: Hooks = hooks
+        self._apart = ""
         self._fields: dict[str, Any] = {**fields, "extensions": hooks.extensions, "views": self}
         self._views = {extension.name: self.made(extension.name) for extension in hooks.extensions}
 
@@ -284,11 +301,25 @@ class Views:
 
     async def residents(self, lead: bool, keeps_tail: bool | None, kept: Sequence[Message]) -> list[Message]:
         """Ask every plugin what to attach again around a summary."""
-        self.set(keeps_tail=keeps_tail, kept=kept)
+        with self.apart("residents"):
+            self.set(keeps_tail=keeps_tail, kept=kept)
+            try:
+                return await self.hooks.residents(self, lead=lead)
+            finally:
+                self.set(keeps_tail=None, kept=())
+
+    @contextmanager
+    def apart(self, method: str) -> Iterator[None]:
+        """Inside, a hook asks other plugins: in a round that stands alone and takes nothing of its time."""
+        if self._apart:
+            raise RuntimeError(
+                f"view.{method} was called while view.{self._apart} runs; await that one first"
+            )
+        self._apart = method
         try:
-            return await self.hooks.residents(self, lead=lead)
+            yield
         finally:
-            self.set(keeps_tail=None, kept=())
+            self._apart = ""
 
 
 def child_id(parent: str, key: str) -> str:

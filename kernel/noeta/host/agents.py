@@ -12,7 +12,7 @@ from noeta.core.records import Plugin
 from noeta.core.text import meant
 from noeta.host.registry import Registry
 from noeta.toolkit.agent import Agent
-from noeta.toolkit.hooks import Hooks
+from noeta.toolkit.dispatch import Hooks
 
 
 class Composed(Struct, frozen=True):

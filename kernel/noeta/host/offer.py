@@ -31,7 +31,7 @@ def offer(hooks: Hooks, desk: Views, allowed: Collection[str] | None, denied: Co
     withheld: dict[str, str] = {}
     entries: list[tuple[str, ToolEntry]] = []
     added: list[tuple[str, Sequence[Tool]]] = []
-    for by, changes in hooks.tool_changes(desk, [tool for _, tool in found.values()]):
+    for by, changes in hooks.tool_changes(desk, tuple(tool for _, tool in found.values())):
         if refused := [tool.name for tool in changes.add if not listed(tool)]:
             _say(
                 f"plugin {by!r} adds {refused[0]!r}, which the agent's lists refuse: its changes are dropped"

@@ -20,7 +20,8 @@ from noeta.core.errors import ComposeError, NotStorable, told
 from noeta.core.extension import Extension
 from noeta.core.records import CORE
 from noeta.core.text import checked_key, meant
-from noeta.toolkit.hooks import HOOKS, Hook, Hooks, Impl
+from noeta.toolkit.dispatch import Hooks, Impl
+from noeta.toolkit.hooks import HOOKS, Hook
 
 
 class Registry(pluggy.PluginManager):

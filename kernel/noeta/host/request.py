@@ -9,6 +9,7 @@ import logging
 from base64 import urlsafe_b64encode
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from hashlib import sha256
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -17,6 +18,7 @@ from msgspec.structs import replace
 
 from noeta.core import records as r
 from noeta.core.codec import encode
+from noeta.core.conversation import Conversation, Item
 from noeta.core.messages import Message, Text
 from noeta.core.parts import ContextPart, Offer
 from noeta.core.ports import ModelRequest, ToolSpec
@@ -50,6 +52,8 @@ class Requests:
         self._agent, self._records = agent, records
         self._specs: dict[int, tuple[Tool, str, r.ToolPart, ToolSpec]] = {}
         self._last: dict[str, Any] = {}
+        self._hasher, self._hashed = sha256(), 0
+        self._hashed_of: list[Item] | None = None
 
     def offer(self, work: Work) -> Offer:
         """What the task offers now."""
@@ -85,7 +89,7 @@ class Requests:
             work.place(encode(0, 0.0, by, note.kind, note.data, message=message, by=by, hook="reminders"))
         built_at, conversation = work.state.seq, work.state.conversation
         draft.request = replace(draft.request, messages=Messages(conversation))
-        digest = conversation.digest()
+        digest = self._digest(conversation)
         for by, request in await work.hooks.before_model(work, draft.request):
             follow(draft, by, request)
         now = await self._record(work, draft)
@@ -116,6 +120,20 @@ class Requests:
         flags = tool_flags(tool)
         text = (flags.loaded_description if flags.deferred else None) or tool.description
         return self._agent.prompts.get(f"tool/{tool.name}", text)
+
+    def _digest(self, conversation: Conversation) -> bytes:
+        """The sha-256 of all items in order. Costs what is new since the last request."""
+        settled, start = conversation.settled, self._hashed
+        if settled is not self._hashed_of or start > conversation.length:
+            # A compaction or an erasure put another list in its place.
+            self._hashed_of, self._hasher, start = settled, sha256(), 0
+        for item in islice(settled, start, conversation.length):
+            _hash(self._hasher, item)
+        self._hashed = conversation.length
+        hasher = self._hasher.copy()
+        for item in conversation.tail:
+            _hash(hasher, item)
+        return hasher.digest()
 
     async def _record(self, work: Work, draft: Draft) -> dict[str, Any]:
         """Record what differs from the last request; all that this one is made of."""
@@ -186,3 +204,9 @@ def _made(by: str, tool: Tool, text: str) -> tuple[Tool, str, r.ToolPart, ToolSp
     deferred = tool_flags(tool).deferred
     spec = ToolSpec(name=tool.name, description=text, input_schema=tool.input_schema, deferred=deferred)
     return tool, text, r.ToolPart(spec=to_builtins(spec), by=by), spec
+
+
+def _hash(hasher: Any, item: Item) -> None:
+    # The length ahead keeps two items from reading like one.
+    hasher.update(b"%d " % len(item.data))
+    hasher.update(item.data)

@@ -10,14 +10,13 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from contextlib import aclosing, suppress
-from itertools import repeat
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import Struct
 
 from noeta.core.codec import DECODERS, CompactedParts, Envelope, Line, decode, with_body
-from noeta.core.conversation import Conversation, Item, Run
+from noeta.core.conversation import Conversation, Item
 from noeta.core.fold import Folder, Reducer
 from noeta.core.log import SnapshotPart
 from noeta.core.records import CORE, ERASED_KIND
@@ -32,6 +31,56 @@ SHARE = 0.1
 """Snapshots may cost this share of the bytes of the log."""
 READ_ACROSS = 1_000
 """Runs this many records apart or less are read in one go."""
+
+
+class Run(NamedTuple):
+    """Neighbours among the settled items, by their records.
+
+    With `part` 0: all messages recorded from seq `first` to seq `last`. Else the parts `part` to `last` of
+    the compaction at seq `first`.
+    """
+
+    first: int
+    last: int
+    part: int = 0
+
+
+class Runs:
+    """The settled items of a conversation in short, brought up to date when asked for."""
+
+    def __init__(self) -> None:
+        self._runs: list[Run] = []
+        # Runs of the first items of this list, and of how many.
+        self._settled: list[Item] = []
+        self._done = 0
+
+    def of(self, conversation: Conversation) -> list[Run]:
+        """The runs of this conversation; quick when it is the one asked for last, grown since."""
+        if conversation.settled is not self._settled or conversation.length < self._done:
+            self._runs, self._settled, self._done = [], conversation.settled, 0
+        runs = self._runs
+        for item in conversation.settled[self._done : conversation.length]:
+            last = runs[-1] if runs else None
+            if last and not item.part and not last.part and item.before == last.last:
+                runs[-1] = Run(last.first, item.seq)
+            elif last and item.part and last.part and (item.seq, item.part) == (last.first, last.last + 1):
+                runs[-1] = Run(last.first, item.part, last.part)
+            else:
+                runs.append(Run(item.seq, item.part or item.seq, item.part))
+        self._done = conversation.length
+        return list(runs)
+
+
+class LineItem(Item, frozen=True, gc=False):
+    """An item whose `raw` is the line of its record.
+
+    A task is picked up with thousands of items, so what can be done later is.
+    """
+
+    @property
+    def data(self) -> bytes:
+        """The message, encoded; empty when the line is damaged."""
+        return bytes(decode(Line(self.seq, self.raw)).message)
 
 
 class _CorePart(Struct, frozen=True, kw_only=True):
@@ -62,6 +111,7 @@ class Snapshots:
         self._store, self._task, self._folder = store, task, folder
         # For each plugin: the state whose slice is stored, and the seq of that slice.
         self._slices: dict[str, tuple[Any, int]] = {}
+        self._runs = Runs()
         self._cost = self._records = self._bytes = 0
 
     async def load(self) -> TaskState:
@@ -105,14 +155,14 @@ class Snapshots:
         conversation = state.conversation
         core = _CorePart(
             scalars=Core(**{name: getattr(state, name) for name in Core.__struct_fields__}),
-            runs=conversation.runs,
-            settled=len(conversation) - len(conversation.tail),
+            runs=self._runs.of(conversation),
+            settled=conversation.length,
             # A compaction puts what it makes among the settled items, so no item of the tail has a part.
             tail=[item.seq for item in conversation.tail],
             placed=list(conversation.placed),
             last_seq=conversation.last_seq,
             slices={name: seq for name, (_, seq) in self._slices.items()},
-            extensions=self._folder.extensions,
+            extensions=_known(self._folder),
         )
         parts.append(SnapshotPart(name=CORE, fingerprint=CORE_FINGERPRINT, seq=state.seq, data=_encode(core)))
         self._cost = sum(len(part.data) for part in parts)
@@ -128,7 +178,7 @@ class Snapshots:
             kept = _core_part(core.data)
         except ValueError:
             return None
-        if kept.extensions != self._folder.extensions:
+        if kept.extensions != _known(self._folder):
             # What was passed over is counted by name, and other plugins pass over other records.
             return None
         conversation = await self._conversation(kept)
@@ -187,7 +237,7 @@ class Snapshots:
                     numbers = [seq for seq, _ in page]
                     lines = [line for _, line in page]
                     seqs += numbers
-                    items += map(Item, numbers, lines, (-1, *numbers), repeat(0), repeat(True))
+                    items += map(LineItem, numbers, lines, (-1, *numbers))
                     # Most lines end with their message. That of the others may lie in a blob.
                     apart.update(seq for seq, line in page if line[-2:] != b"}}")
         try:
@@ -207,7 +257,7 @@ class Snapshots:
             return None
         if len(settled) != kept.settled or [item.seq for item in tail] != kept.tail:
             return None
-        return Conversation.restored(settled, tail, kept.placed, kept.last_seq)
+        return Conversation(settled, len(settled), tail, tuple(kept.placed), kept.last_seq)
 
     async def _apart(self, item: Item) -> Item:
         """`item` with its message alone, from its blob if it lies there. Raises `LookupError` without one."""
@@ -231,6 +281,12 @@ class Snapshots:
         if not envelope.blob:
             return envelope
         return with_body(envelope, await self._store.read_blob(envelope.blob) or b"")
+
+
+def _known(folder: Folder) -> list[str]:
+    """The names whose records some plugin folds or at least knows, sorted."""
+    folded = [reducer.folds for reducer in folder.reducers if reducer.reduce is not None]
+    return sorted({reducer.name for reducer in folder.reducers}.union(*folded))
 
 
 def _joined(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -14,20 +14,13 @@ import msgspec
 
 from noeta.core.ports import ToolSpec
 from noeta.core.text import meant
-from noeta.core.tool import RESULT_CEILING_CHARS, Tool, ToolFlags, tool_flags
+from noeta.core.tool import MEMBERS, RESULT_CEILING_CHARS, Tool, ToolFlags, tool_flags
 from noeta.testing.request_rules import LEGAL
 from noeta.toolkit.schema import schema_fault
 
 ToolCheck = Callable[[Tool], None]
 """Tries one promise of a tool, and raises AssertionError with a sentence when it is not kept."""
 
-NEEDED: dict[str, type] = {
-    "name": str,
-    "description": str,
-    "input_schema": dict,
-    "read_only": bool,
-    "clearable": bool,
-}
 METHODS: dict[str, tuple[str, ...]] = {
     "run": ("input", "ctx"),
     "resume": ("input", "ctx", "outcome"),
@@ -35,12 +28,12 @@ METHODS: dict[str, tuple[str, ...]] = {
     "rule_inputs": ("input", "view"),
 }
 """The methods a tool has or may have, and what each is called with."""
-KNOWN = (*NEEDED, *METHODS, "flags")
+KNOWN = (*MEMBERS, *METHODS, "flags")
 
 
 def every_member_is_there(tool: Tool) -> None:
     """Name, description, schema and the two declarations have the right types, and `run` is there."""
-    for member, type_ in NEEDED.items():
+    for member, type_ in MEMBERS.items():
         if not isinstance(given := getattr(tool, member, None), type_):
             why = (
                 f"it is a {type(given).__name__}, not a {type_.__name__}"

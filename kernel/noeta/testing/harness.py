@@ -99,8 +99,8 @@ class Harness:
     async def run(self, *, limit: int = 100) -> int:
         """Run what is ready until nothing is; how many claims that took. Raises what a runner raises."""
         for count in range(limit):
-            await self.store.fire_timers()
-            claims = await self.store.claim(self.worker)
+            await self.means.store.fire_timers()
+            claims = await self.means.store.claim(self.worker)
             if not claims:
                 return count
             runner = await self.take_up(claims[0])
@@ -113,7 +113,7 @@ class Harness:
 
     async def drive(self, runner: Runner) -> None:
         """Run a claim to its end."""
-        await redeliver(runner, self.store)
+        await redeliver(runner, self.means.store)
         await runner.run()
 
     async def _wake(self, seconds: float) -> bool:

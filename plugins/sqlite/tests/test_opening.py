@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import stat
 import subprocess
 import sys
 import tempfile
@@ -87,7 +88,7 @@ def test_the_file_of_another_application_is_refused(
 @pytest.mark.parametrize("content", [b"x", b"# Notes\n", b"z" * 10_000], ids=["byte", "text", "pages"])
 def test_a_file_that_is_no_database_is_refused(path: Path, disk: Any, content: bytes) -> None:
     path.write_bytes(content)
-    refused(path, Corrupt, "no-database", "Name another file")
+    refused(path, Corrupt, "no-database", "Name another one")
     assert disk(path.parent) == {path.name: content}
 
 
@@ -244,7 +245,9 @@ async def test_without_a_mount_table_a_file_is_taken_for_local(
 @pytest.mark.parametrize(
     ("url", "says"),
     [
-        ("sqlite:", "names no file"),
+        ("sqlite:", "names no SQLite file"),
+        ("postgres:x", "names no SQLite file"),
+        ("sqlite::memory:", "a store in memory is noeta.toolkit.in_memory"),
         ("sqlite:a.db?journal=off", "does not know the option 'journal'"),
         ("sqlite:a.db?network=yes", "'refuse' or 'allow'"),
         ("sqlite:a.db?synchronous=OFF", "'FULL' or 'NORMAL'"),
@@ -253,3 +256,17 @@ async def test_without_a_mount_table_a_file_is_taken_for_local(
 def test_a_wrong_url_says_what_is_wrong(url: str, says: str) -> None:
     with pytest.raises(ValueError, match=says):
         open_store(url)
+
+
+async def test_only_the_owner_can_read_what_people_said(path: Path, opened: Any, new_task: Any) -> None:
+    async with opened(path) as store:
+        await store.create(new_task("task", ["hello"]))
+        files = [file for file in path.parent.iterdir() if file.name.startswith(path.name)]
+        assert len(files) > 2
+        assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
+
+
+def test_a_network_that_is_no_truth_value_is_refused(path: Path) -> None:
+    with pytest.raises(TypeError, match="network is 'refuse'; it can be True or False"):
+        SqliteStore(path, network="refuse")  # type: ignore[arg-type]
+    assert not path.exists()

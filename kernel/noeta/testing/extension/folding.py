@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from noeta.core.errors import told
-from noeta.core.fold import Folder, fold, fold_from
+from noeta.core.fold import Folder, fold
 from noeta.core.records import CORE
 from noeta.host.snapshot import encode_slice
 from noeta.testing.extension.picture import mutables, picture
@@ -118,7 +118,7 @@ def a_kept_state_folds_on_as_if_it_had_never_been_put_away(subject: Subject) -> 
                 continue
             kept = msgspec.json.decode(data, type=Any if reducer.state is None else reducer.state)
             state.states[subject.name] = kept
-            state = fold_from(state, log.records[cut:], [reducer])
+            state = fold(log.records[cut:], [reducer], state)
             if picture(state.states[subject.name]) != picture(whole.states[subject.name]):
                 why = "after a snapshot it is another than without"
                 subject.fail("state", why, "Keep in it all that reduce looks at, in fields that are stored")

@@ -72,7 +72,7 @@ def _is_file(path: Path) -> bool:
 def no_database(path: Path) -> Corrupt:
     """The file does not even begin like a database."""
     return Corrupt(
-        f"{path} is no SQLite database, or its first page is damaged. Name another file, or take a backup.",
+        f"{path} is no SQLite database, or its first page is damaged. Name another one, or restore a backup.",
         reason="no-database",
     )
 

@@ -67,6 +67,10 @@ def connect(path: Path, *, synchronous: str = "FULL", network: bool = False) -> 
         if path.exists() and not os.access(path, os.W_OK, effective_ids=True):
             raise PermissionError(errno.EACCES, "the file cannot be written", str(path))
         with in_turn(path):
+            # What people said is in it. SQLite gives its log the mode of the file. One that is there is not
+            # opened: closing it would give up the locks of other connections of this process.
+            with suppress(FileExistsError):
+                os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
             connection = sqlite3.connect(
                 path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
             )

@@ -68,6 +68,10 @@ class SqliteStore(Store):
     ) -> None:
         if synchronous not in {"FULL", "NORMAL"}:
             raise ValueError(f"synchronous is {synchronous!r}; it can be 'FULL' or 'NORMAL'")
+        if not isinstance(network, bool):
+            raise TypeError(f"network is {network!r}; it can be True or False")
+        if str(path) in {"", ":memory:"}:
+            raise ValueError(f"{str(path)!r} is no file; a store in memory is noeta.toolkit.in_memory")
         # Two names of one file have to lead to one lock, and a change of folder to no other file.
         self.path: Path = Path(path).resolve()
         self._clock: Clock = clock or BootClock()
@@ -286,12 +290,14 @@ def _finish(reader: Reader, writer: Writer, pid: int) -> None:
 
 def open_store(url: str, settings: Any = None) -> SqliteStore:
     """The store that ``sqlite:PATH?synchronous=FULL&network=refuse`` names. Both options can be left out."""
-    path, _, options = url.removeprefix("sqlite:").partition("?")
+    scheme, _, rest = url.partition(":")
+    path, _, options = rest.partition("?")
     chosen = dict(option.partition("=")[::2] for option in options.split("&") if option)
     synchronous, network = chosen.pop("synchronous", "FULL"), chosen.pop("network", "refuse")
-    if not path or chosen or network not in {"refuse", "allow"}:
-        what = f"does not know the option {min(chosen)!r}" if chosen else "names no file"
-        if path and not chosen:
+    known = scheme == "sqlite" and path
+    if not known or chosen or network not in {"refuse", "allow"}:
+        what = f"does not know the option {min(chosen)!r}" if chosen else "names no SQLite file"
+        if known and not chosen:
             what = f"has network={network!r}, which can be 'refuse' or 'allow'"
         raise ValueError(f"{url!r} {what}; write sqlite:PATH or sqlite:PATH?synchronous=NORMAL&network=allow")
     return SqliteStore(Path(path).expanduser(), synchronous=synchronous, network=network == "allow")

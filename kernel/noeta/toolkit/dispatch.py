@@ -1,0 +1,364 @@
+"""Calling hooks: awaiting, chaining, time limits, and the policy for failures."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Literal, NamedTuple
+
+import anyio
+
+from noeta.core.codec import encode
+from noeta.core.errors import PluginFailure, told
+from noeta.core.extension import Extension
+from noeta.core.gates import Answers, Ask, Deny, Gate
+from noeta.core.messages import Message, ToolUse
+from noeta.core.parts import Command, CommandContext, ContextPart, Reminder, ToolChanges, ToolEntry
+from noeta.core.ports import ModelRequest, ModelResponse
+from noeta.core.records import Recorded
+from noeta.core.state import TaskState
+from noeta.core.text import storable_text
+from noeta.core.tool import MEMBERS, Tool, ToolFlags, ToolOutput, text_output, tool_flags
+from noeta.core.view import Views
+from noeta.toolkit.hooks import GATES, NONE, Hook
+
+WHY_CHARS = 2_000
+"""How much of what an error says is recorded and told."""
+
+
+class Impl(NamedTuple):
+    """One plugin's implementation of a hook.
+
+    `call` takes all of the hook's arguments in order; the first is the plugin's view if it is `viewed`.
+    """
+
+    plugin: str
+    hook: Hook
+    call: Callable[..., Any]
+    on_error: str
+    viewed: bool
+
+
+class _Limit:
+    """The time limit of the hook that runs. It stands still while the hook waits for `waits` things."""
+
+    def __init__(self, scope: anyio.CancelScope) -> None:
+        self.scope = scope
+        self.waits = 0
+        self.left = 0.0
+
+
+_limit: ContextVar[_Limit | None] = ContextVar("limit", default=None)
+
+
+@contextmanager
+def unlimited() -> Iterator[None]:
+    """Inside, the time limit of the hook that runs stands still: it waits for a model, a person or other
+    plugins.
+    """
+    limit = _limit.get()
+    if limit is None:
+        yield
+        return
+    if not limit.waits:
+        limit.left, limit.scope.deadline = limit.scope.deadline - anyio.current_time(), float("inf")
+    limit.waits += 1
+    try:
+        yield
+    finally:
+        limit.waits -= 1
+        if not limit.waits:
+            limit.scope.deadline = anyio.current_time() + limit.left
+
+
+class Hooks:
+    """The hooks of one agent, compiled once: for each a tuple of implementations, in order.
+
+    A method asks every plugin that overrides the hook and combines the answers by its rule. `desk` is the
+    task's; hooks of one task run one at a time.
+    """
+
+    def __init__(self, extensions: Sequence[Extension], impls: Mapping[str, tuple[Impl, ...]]) -> None:
+        self.extensions: tuple[Extension, ...] = tuple(extensions)
+        self.impls: Mapping[str, tuple[Impl, ...]] = impls
+
+    def tools(self, desk: Views) -> list[tuple[str, Sequence[Tool]]]:
+        """Each plugin's tools."""
+        return self._collect("tools", desk)
+
+    def tool_changes(self, desk: Views, offered: Sequence[Tool]) -> list[tuple[str, ToolChanges]]:
+        """Each plugin's changes to what is offered."""
+        return self._collect("tool_changes", desk, offered)
+
+    def context(self, desk: Views) -> list[tuple[str, Sequence[ContextPart]]]:
+        """Each plugin's parts of the system prompt."""
+        return self._collect("context", desk)
+
+    def inherit(self, desk: Views, state: TaskState) -> dict[str, Any]:
+        """The config entries for a child, later plugins winning. Raises `PluginFailure`."""
+        given = self._collect("inherit", desk, state)
+        return {key: value for _, entries in given for key, value in entries.items()}
+
+    async def reminders(self, desk: Views) -> list[tuple[str, Sequence[Reminder]]]:
+        """Each plugin's reminders. Raises `TurnDone` and `TurnFailed`."""
+        return await self._ask("reminders", desk)
+
+    async def on_start(self, desk: Views) -> None:
+        """Tell every plugin that a worker took the task up."""
+        await self._ask("on_start", desk)
+
+    async def before_model(self, desk: Views, request: ModelRequest) -> list[tuple[str, ModelRequest]]:
+        """The request as each plugin gave it on. Raises the hook's signals and `PluginFailure`."""
+        return await self._chain("before_model", desk, (), request)
+
+    async def on_context_overflow(self, desk: Views, request: ModelRequest) -> bool:
+        """Whether some plugin made room. Raises `TurnFailed` and `PluginFailure`."""
+        return bool(await self._ask("on_context_overflow", desk, request, first=True))
+
+    async def on_empty_reply(self, desk: Views, response: ModelResponse) -> tuple[str, Message] | None:
+        """The first message to go on with, and its plugin."""
+        return next(iter(await self._ask("on_empty_reply", desk, response, first=True)), None)
+
+    async def before_tool(self, desk: Views, call: ToolUse) -> Answers:
+        """Each plugin's opinion about the call."""
+        return await self._ask("before_tool", desk, call)
+
+    async def resolve_ask(self, desk: Views, call: ToolUse, asks: Sequence[Ask]) -> tuple[str, Gate] | None:
+        """The first answer in the person's place, and its plugin."""
+        return next(iter(await self._ask("resolve_ask", desk, call, asks, first=True)), None)
+
+    async def after_tool(self, desk: Views, call: ToolUse, output: ToolOutput) -> ToolOutput:
+        """The output as the last plugin gave it."""
+        steps = await self._chain("after_tool", desk, (call,), output)
+        return steps[-1][1] if steps else output
+
+    async def on_event(self, desk: Views, recorded: Recorded, *, only: str = "") -> None:
+        """Tell every plugin, or `only` one, of a durable record; not the one whose `on_event` made it."""
+        maker = recorded.by if recorded.hook == "on_event" else None
+        await self._ask("on_event", desk, recorded, among=lambda by: by != maker and only in ("", by))
+
+    def delivered_through(self, desk: Views) -> dict[str, int]:
+        """For each plugin with redelivery, the seq through which it has handled its events."""
+        return dict(self._collect("delivered_through", desk))
+
+    async def before_compact(
+        self, desk: Views, trigger: Literal["manual", "auto"], instructions: str
+    ) -> list[tuple[str, str | Deny]]:
+        """What plugins say about a compaction."""
+        return await self._ask("before_compact", desk, trigger, instructions)
+
+    async def residents(self, desk: Views, *, lead: bool = False) -> list[Message]:
+        """What plugins attach again around a summary."""
+        given = await self._ask("lead_resident" if lead else "resident", desk)
+        return [message for _, messages in given for message in messages]
+
+    async def commands(self, desk: Views, ctx: CommandContext) -> list[tuple[str, Sequence[Command]]]:
+        """Each plugin's slash commands."""
+        return await self._ask("commands", desk, ctx)
+
+    async def run_command(
+        self, desk: Views, by: str, ctx: CommandContext, name: str, args: str
+    ) -> str | None:
+        """The message of a command of the plugin `by`, None when that runs none. Raises `PluginFailure`."""
+        given = await self._ask("run_command", desk, ctx, name, args, among=by.__eq__)
+        return given[0][1] if given else None
+
+    def _collect(self, hook: str, desk: Views, *args: Any) -> list[tuple[str, Any]]:
+        answers = []
+        for impl in self.impls[hook]:
+            given = (desk.view(impl.plugin, hook), *args) if impl.viewed else args
+            try:
+                value = _checked(impl, impl.call(*given))
+            except BaseException as error:
+                value = _raised(impl, desk, error)
+            else:
+                _returned(impl, desk)
+            if value is not None:
+                answers.append((impl.plugin, value))
+        return answers
+
+    async def _ask(
+        self,
+        hook: str,
+        desk: Views,
+        *args: Any,
+        first: bool = False,
+        among: Callable[[str], bool] | None = None,
+    ) -> list[tuple[str, Any]]:
+        """The answers of those `among` the plugins that have one; with `first`, of the first that has."""
+        answers: list[tuple[str, Any]] = []
+
+        def take(by: str, value: Any) -> bool:
+            if value is not None and value is not False:
+                answers.append((by, value))
+            return first and bool(answers)
+
+        impls = [impl for impl in self.impls[hook] if among is None or among(impl.plugin)]
+        if impls:
+            await _round(impls, desk, lambda: args, take)
+        return answers
+
+    async def _chain(
+        self, hook: str, desk: Views, before: tuple[Any, ...], value: Any
+    ) -> list[tuple[str, Any]]:
+        """What each plugin made of `value`, in turn."""
+        steps: list[tuple[str, Any]] = []
+
+        def take(by: str, given: Any) -> bool:
+            if given is not None:
+                steps.append((by, given))
+            return False
+
+        if impls := self.impls[hook]:
+            await _round(impls, desk, lambda: (*before, steps[-1][1] if steps else value), take)
+        return steps
+
+
+async def _round(
+    impls: Sequence[Impl],
+    desk: Views,
+    args: Callable[[], tuple[Any, ...]],
+    take: Callable[[str, Any], bool],
+) -> None:
+    """Ask `impls` in turn until `take` has enough. One cancel scope serves them all, up to a time-out."""
+    left = list(reversed(impls))
+    while left:
+        # A round inside a hook counts against the limits of its own plugins alone.
+        with unlimited(), anyio.CancelScope() as scope:
+            before = _limit.set(_Limit(scope))
+            try:
+                while left and not scope.cancel_called:
+                    impl = left.pop()
+                    _extend(scope, impl.hook.seconds or 0.0)
+                    given = (desk.view(impl.plugin, impl.hook.name), *args()) if impl.viewed else args()
+                    try:
+                        value = await _answer(impl, desk, given, scope)
+                    except BaseException as error:
+                        value = _raised(impl, desk, _alone(error))
+                    else:
+                        _returned(impl, desk)
+                    if take(impl.plugin, value):
+                        return
+            finally:
+                _limit.reset(before)
+        if scope.cancelled_caught:
+            value = _failed(impl, desk, _late(impl))
+            if take(impl.plugin, value):
+                return
+
+
+def _extend(scope: anyio.CancelScope, seconds: float) -> None:
+    # Moving a deadline costs as much as a short hook, so what is left of it may be a twentieth less.
+    now = anyio.current_time()
+    if not now + 0.95 * seconds <= scope.deadline <= now + seconds:
+        scope.deadline = now + seconds
+
+
+def _late(impl: Impl) -> TimeoutError:
+    return TimeoutError(f"it took longer than {impl.hook.seconds:g} s")
+
+
+def _alone(error: BaseException) -> BaseException:
+    """`error` out of the groups in which task groups put it. Beside a cancel, other errors do not count."""
+    while isinstance(error, BaseExceptionGroup):
+        cancels, others = error.split(anyio.get_cancelled_exc_class())
+        if cancels and isinstance(others, ExceptionGroup):
+            error = cancels
+        if len(error.exceptions) > 1:
+            break
+        error = error.exceptions[0]
+    return error
+
+
+async def _answer(impl: Impl, desk: Views, given: tuple[Any, ...], scope: anyio.CancelScope) -> Any:
+    if impl.hook.gives is GATES and (why := desk.broken(impl.plugin)):
+        raise RuntimeError(f"its state is broken: {why}")
+    value = impl.call(*given)
+    if inspect.isawaitable(value):
+        value = await value
+    if scope.cancel_called:
+        # It went on after it was cancelled, and its answer may be what it makes of that.
+        raise _late(impl)
+    return _checked(impl, value)
+
+
+def _returned(impl: Impl, desk: Views) -> None:
+    if impl.viewed:
+        desk.settle(impl.plugin, impl.hook.name)
+
+
+def _raised(impl: Impl, desk: Views, error: BaseException) -> Any:
+    """What stands for the answer of a hook that raised. A signal and a cancel go on."""
+    if isinstance(error, impl.hook.signals):
+        error.plugin = impl.plugin
+        _returned(impl, desk)
+        raise error
+    if impl.viewed:
+        desk.drop(impl.plugin, impl.hook.name)
+    if not isinstance(error, Exception):
+        raise error
+    return _failed(impl, desk, error)
+
+
+def _checked(impl: Impl, value: Any) -> Any:
+    """`value`, if it is of the types the hook may give and a log can hold it; raises `TypeError` or
+    `NotStorable`.
+    """
+    hook = impl.hook
+    values = [value]
+    if hook.many:
+        if not isinstance(value, Sequence) or isinstance(value, str):
+            raise TypeError(f"its answer is of type {type(value).__name__}, not a list")
+        value = values = list(value)
+    for given in values if hook.gives else ():
+        if not isinstance(given, hook.gives):
+            names = " or ".join("None" if type_ is NONE else type_.__name__ for type_ in hook.gives)
+            raise TypeError(f"its answer is of type {type(given).__name__}, not {names}")
+        if isinstance(given, ToolChanges):
+            _check_changes(given)
+        elif not isinstance(given, ModelRequest):
+            encode(0, 0.0, impl.plugin, hook.name, dict(given) if isinstance(given, Mapping) else given)
+    if hook.name == "tools":
+        _check_tools(values)
+    return value
+
+
+def _check_tools(tools: Sequence[Any]) -> None:
+    for tool in tools:
+        for member, type_ in MEMBERS.items():
+            if not isinstance(getattr(tool, member, None), type_):
+                shown = getattr(tool, "name", None) or type(tool).__name__
+                raise TypeError(f"the {member} of its tool {shown!r} is no {type_.__name__}")
+        if not isinstance(tool_flags(tool), ToolFlags):
+            raise TypeError(f"the flags of its tool {tool.name!r} are no ToolFlags")
+
+
+def _check_changes(changes: Any) -> None:
+    if not isinstance(changes.add, Sequence) or not isinstance(changes.entries, Sequence):
+        raise TypeError("what it adds and its entries are no lists")
+    _check_tools(changes.add)
+    if not all(isinstance(entry, ToolEntry) for entry in changes.entries):
+        raise TypeError("its entries are not of type ToolEntry")
+    withheld = changes.withhold
+    if not isinstance(withheld, Mapping) or not all(
+        isinstance(x, str) for x in (*withheld, *withheld.values())
+    ):
+        raise TypeError("what it withholds is no dict from names to texts")
+
+
+def _failed(impl: Impl, desk: Views, error: Exception) -> Any:
+    """Record the failure; what stands for the answer under the plugin's policy. Raises `PluginFailure`."""
+    plugin, hook, why = impl.plugin, impl.hook, storable_text(told(error))[:WHY_CHARS]
+    desk.failed(plugin, hook.name, why, impl.on_error)
+    if impl.on_error == "open":
+        return None
+    if impl.on_error == "closed" and hook.gives is GATES:
+        return Deny(f"Plugin {plugin!r} failed in {hook.name}, so the call is refused. {why}")
+    if impl.on_error == "closed" and hook.name == "after_tool":
+        return text_output(
+            f"The call did run, but plugin {plugin!r} failed on its output, so that is withheld. {why}",
+            is_error=True,
+        )
+    raise PluginFailure(plugin, hook.name, why, impl.on_error) from error
