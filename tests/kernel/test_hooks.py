@@ -15,7 +15,8 @@ from noeta.core.codec import encode
 from noeta.core.errors import RequestStale, Signal, TurnDone, TurnFailed
 from noeta.core.extension import Extension
 from noeta.core.gates import Allow, Ask, Deny, Rewrite
-from noeta.core.hooks import HOOKS, Hook, Hooks, PluginFailure, unlimited
+from noeta.core.hooks import HOOKS, Hook, Hooks, PluginFailure
+from noeta.core.limits import unlimited
 from noeta.core.messages import Message, ToolUse, user
 from noeta.core.parts import Command, CommandContext, ContextPart, Reminder, ToolChanges
 from noeta.core.ports import ModelRequest, ModelResponse

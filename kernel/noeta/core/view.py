@@ -23,8 +23,9 @@ from noeta.core.entries import Erased, core_entry
 from noeta.core.extension import Extension
 from noeta.core.fold import Folder, Reducer
 from noeta.core.gates import Deny
-from noeta.core.hooks import Hooks, unlimited
+from noeta.core.hooks import Hooks
 from noeta.core.items import NewEntry, Post, post_of
+from noeta.core.limits import unlimited
 from noeta.core.messages import Message, ToolResult
 from noeta.core.offer import NO_OFFER, Offer
 from noeta.core.ports import Effort, ModelRequest, ModelResponse
