@@ -27,16 +27,10 @@ from msgspec import Struct
 from noeta.core.codec import Blob as Blob
 from noeta.core.codec import Line as Line
 from noeta.core.errors import Conflict as Conflict
-from noeta.core.errors import Corrupt as Corrupt
-from noeta.core.errors import Duplicate as Duplicate
 from noeta.core.errors import Fenced as Fenced
-from noeta.core.errors import Full as Full
 from noeta.core.errors import NotStorable as NotStorable
-from noeta.core.errors import ReadOnly as ReadOnly
 from noeta.core.errors import StoreError as StoreError
-from noeta.core.errors import TaskOver as TaskOver
 from noeta.core.errors import Unavailable as Unavailable
-from noeta.core.errors import UnknownTask as UnknownTask
 from noeta.core.items import Post as Post
 from noeta.core.items import timer_post as timer_post
 from noeta.core.log import Append as Append
@@ -50,6 +44,12 @@ from noeta.core.log import Timer as Timer
 from noeta.core.ports import Clock as Clock
 from noeta.core.ports import Ids as Ids
 from noeta.core.records import VERSION
+from noeta.toolkit.errors import Corrupt as Corrupt
+from noeta.toolkit.errors import Duplicate as Duplicate
+from noeta.toolkit.errors import Full as Full
+from noeta.toolkit.errors import ReadOnly as ReadOnly
+from noeta.toolkit.errors import TaskOver as TaskOver
+from noeta.toolkit.errors import UnknownTask as UnknownTask
 from noeta.toolkit.history import history as history
 from noeta.toolkit.history import spans as spans
 from noeta.toolkit.history import tail as tail
