@@ -32,7 +32,7 @@ from noeta.core.errors import NotStorable as NotStorable
 from noeta.core.errors import StoreError as StoreError
 from noeta.core.errors import Unavailable as Unavailable
 from noeta.core.items import Post as Post
-from noeta.core.items import timer_post as timer_post
+from noeta.core.items import TimerFired, encode_body
 from noeta.core.log import Append as Append
 from noeta.core.log import Appended as Appended
 from noeta.core.log import Claim as Claim
@@ -41,6 +41,7 @@ from noeta.core.log import Log as Log
 from noeta.core.log import NewTask as NewTask
 from noeta.core.log import SnapshotPart as SnapshotPart
 from noeta.core.log import Timer as Timer
+from noeta.core.messages import user
 from noeta.core.ports import Clock as Clock
 from noeta.core.ports import Ids as Ids
 from noeta.core.records import VERSION
@@ -233,3 +234,14 @@ class Store(Log, Protocol):
 
     async def aclose(self) -> None:
         """Close. Idempotent; nothing durable depends on it."""
+
+
+def timer_post(task: str, name: str, gen: int, text: str) -> Post:
+    """The post that a store makes, in the same commit, when it fires the timer `name` set at seq `gen`."""
+    message = user(text) if text else None
+    return Post(
+        task=task,
+        key=f"timer:{name}:{gen}",
+        kind="timer",
+        body=encode_body(TimerFired(name=name, gen=gen), message),
+    )
