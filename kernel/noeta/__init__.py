@@ -1,12 +1,10 @@
 """noeta runs agents that have to keep running. This is what the author of a plugin needs."""
 
-from noeta.core.errors import ComposeError as ComposeError
 from noeta.core.errors import NoetaError as NoetaError
 from noeta.core.errors import RequestStale as RequestStale
 from noeta.core.errors import SettingsError as SettingsError
 from noeta.core.errors import TurnDone as TurnDone
 from noeta.core.errors import TurnFailed as TurnFailed
-from noeta.core.errors import UnknownTask as UnknownTask
 from noeta.core.extension import Extension as Extension
 from noeta.core.extension import ToolSet as ToolSet
 from noeta.core.gates import Allow as Allow
@@ -54,6 +52,8 @@ from noeta.core.tool import tool_flags as tool_flags
 from noeta.core.view import TaskView as TaskView
 from noeta.toolkit.agent import Agent as Agent
 from noeta.toolkit.env import ExecEnv as ExecEnv
+from noeta.toolkit.errors import ComposeError as ComposeError
+from noeta.toolkit.errors import UnknownTask as UnknownTask
 from noeta.toolkit.function_tool import function_tool as function_tool
 
 __all__ = [

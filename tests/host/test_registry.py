@@ -10,12 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from noeta.core.errors import ComposeError, SettingsError
+from noeta.core.errors import SettingsError
 from noeta.core.extension import Extension, ToolSet
 from noeta.core.view import TaskView
 from noeta.host import registry
 from noeta.host.registry import Registry, in_order
 from noeta.toolkit.dispatch import Hooks
+from noeta.toolkit.errors import ComposeError
 from noeta.toolkit.hooks import HOOKS, hookimpl
 
 

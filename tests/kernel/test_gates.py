@@ -148,3 +148,10 @@ def test_what_is_recorded_of_opinions_names_plugin_reason_and_source() -> None:
         Opinion(by="d", verdict="ask", detail={"prompt": "sure?", "detail": {"risk": 2}, "firm": True}),
         Opinion(by="e", verdict="rewrite", detail={"input": {"path": "b"}, "name": "edit"}),
     ]
+
+
+@pytest.mark.parametrize("value", [True, 1.0, "1", None])
+def test_a_rewrite_to_what_python_alone_takes_for_the_same_is_a_rewrite(value: object) -> None:
+    call = ToolUse(id="c", name="write", input={"a": 1, "b": [0]})
+    assert resolve(call, [("p", Rewrite({"a": value, "b": [0]}))]).verdict == "rewrite"
+    assert resolve(call, [("p", Rewrite({"b": [0], "a": 1}))]).verdict == "run"

@@ -8,9 +8,9 @@ import anyio
 import pytest
 
 from noeta.core.codec import Line, encode
-from noeta.core.errors import UnknownTask
 from noeta.core.items import Post
 from noeta.core.log import Append, NewTask
+from noeta.toolkit.errors import UnknownTask
 from noeta.toolkit.history import history, tail
 from noeta.toolkit.in_memory import InMemoryStore
 

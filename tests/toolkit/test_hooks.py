@@ -23,8 +23,9 @@ from noeta.core.state import Problem, TaskState
 from noeta.core.tool import ToolContext, ToolOutput, text_output
 from noeta.core.view import TaskView, Views
 from noeta.host.registry import Registry
-from noeta.toolkit.dispatch import Hooks, unlimited
+from noeta.toolkit.dispatch import Hooks
 from noeta.toolkit.hooks import HOOKS, Hook
+from noeta.toolkit.limits import unlimited
 
 CALL = ToolUse(id="c1", name="write", input={})
 REQUEST = ModelRequest(model="m")

@@ -147,18 +147,11 @@ def encode(
             data = _without_bytes(data, blobs)
         if message is not None and any(image.data for image in message.images):
             message = _without_bytes(message, blobs)
-        envelope = Envelope(
-            seq=seq,
-            at=at,
-            extension=extension,
-            kind=kind,
-            data=_proved(data, type(data) if isinstance(data, Struct) else Any, where),
-            message=ABSENT if message is None else _proved(message, Message, where),
-            by=by,
-            hook=hook,
-            v=data.v if isinstance(data, Fact) else 1,
-        )
-        made = _made(envelope, blobs)
+        version = data.v if isinstance(data, Fact) else 1
+        head = Envelope(seq=seq, at=at, extension=extension, kind=kind, by=by, hook=hook, v=version)
+        raw = _proved(data, type(data) if isinstance(data, Struct) else Any, where)
+        said = ABSENT if message is None else _proved(message, Message, where)
+        made = _made(replace(head, data=raw, message=said), blobs)
         made.line.data.decode()
     except NotStorable:
         raise
@@ -290,17 +283,13 @@ def recorded(envelope: Envelope, types: Mapping[str, Any] | None = None) -> Reco
             data = msgspec.json.decode(envelope.data, type=(types or {}).get(envelope.kind, Any))
         elif not envelope.erased or envelope.data != NULL:
             data = DECODERS[envelope.kind].decode(envelope.data)
-    return Recorded(
-        seq=envelope.seq,
-        at=envelope.at,
-        extension=envelope.extension,
-        kind=envelope.kind,
-        data=compacted(data) if isinstance(data, CompactedParts) else data,
-        message=decode_message(bytes(envelope.message)) if envelope.message else None,
-        by=envelope.by,
-        hook=envelope.hook,
-        erased=envelope.erased,
-    )
+    if isinstance(data, CompactedParts):
+        data = compacted(data)
+    head = {
+        name: getattr(envelope, name) for name in ("seq", "at", "extension", "kind", "by", "hook", "erased")
+    }
+    message = decode_message(bytes(envelope.message)) if envelope.message else None
+    return Recorded(data=data, message=message, **head)
 
 
 def compacted(parts: CompactedParts) -> Compacted:

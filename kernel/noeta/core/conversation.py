@@ -111,7 +111,7 @@ class Conversation(Sequence[Item]):
         self._rebuild([], lambda item: item.seq not in gone)
 
     def compact(
-        self, seq: int, through: int, keep: Iterable[int], ahead: Sequence[bytes], after: Sequence[bytes]
+        self, seq: int, through: int, keep: list[int], ahead: list[bytes], after: list[bytes]
     ) -> None:
         """Replace the items up to seq `through`: by `ahead`, those whose seq is in `keep`, then `after`."""
         kept = set(keep)

@@ -1,7 +1,6 @@
-"""Every error noeta raises on purpose.
+"""The errors that the kernel raises or tells apart. `noeta.toolkit.errors` has the others.
 
-Each class takes facts, keeps them as attributes and makes its own sentence. The seven store errors are the
-only ones a `Store` may let out, besides `UnknownTask` and `TaskOver`.
+Each class takes facts, keeps them as attributes and makes its own sentence.
 """
 
 from __future__ import annotations
@@ -33,24 +32,6 @@ class NotStorable(NoetaError, ValueError):
         super().__init__(f"{where} cannot be stored: {why}.")
 
 
-class UnknownTask(NoetaError):
-    """No task has this id in the store asked."""
-
-    def __init__(self, task: str) -> None:
-        self.task: str = task
-        super().__init__(f"There is no task {task!r} in this store.")
-
-
-class TaskOver(NoetaError):
-    """The task has ended and takes no more messages; only an erasure is still accepted."""
-
-    def __init__(self, task: str) -> None:
-        self.task: str = task
-        super().__init__(
-            f"Task {task!r} has ended and takes no more messages. Start a new task or fork this one."
-        )
-
-
 class StoreError(NoetaError):
     """What a store may raise.
 
@@ -80,12 +61,6 @@ class Conflict(StoreError):
     says: ClassVar[str] = "The task moved meanwhile"
 
 
-class Duplicate(StoreError):
-    """A task with this id, or a post with this dedupe key, was accepted before. The first one stands."""
-
-    says: ClassVar[str] = "Already accepted"
-
-
 class Unavailable(StoreError):
     """The store could not be reached or did not answer.
 
@@ -94,58 +69,6 @@ class Unavailable(StoreError):
     """
 
     says: ClassVar[str] = "The store is unavailable"
-
-
-class Full(StoreError):
-    """There is no room for the write. Nothing was written; free space and retry."""
-
-    says: ClassVar[str] = "The store is full"
-
-
-class ReadOnly(StoreError):
-    """The store takes no writes. Nothing was written; reading still works."""
-
-    says: ClassVar[str] = "The store is read-only"
-
-
-class Corrupt(StoreError):
-    """The store holds what no store of ours would write.
-
-    Nothing was changed; copy the data aside before repairing.
-    """
-
-    says: ClassVar[str] = "The store is damaged"
-
-
-class Changed(NoetaError):
-    """A file is not what it was when it was read. Read it again."""
-
-    def __init__(self, path: str) -> None:
-        self.path: str = path
-        super().__init__(f"{path} has changed since it was read. Read it again before writing.")
-
-
-class NotWaiting(NoetaError):
-    """The call does not wait for an answer: it runs, is settled, or was never made."""
-
-    def __init__(self, task: str, call: str) -> None:
-        self.task: str = task
-        self.call: str = call
-        super().__init__(f"Call {call!r} of task {task!r} does not wait for an answer.")
-
-
-class ComposeError(NoetaError):
-    """An agent cannot be put together.
-
-    `plugin` is at fault, `place` says where in it, `way_out` what to do.
-    """
-
-    def __init__(self, plugin: str, place: str, why: str, way_out: str) -> None:
-        self.plugin: str = plugin
-        self.place: str = place
-        self.why: str = why
-        self.way_out: str = way_out
-        super().__init__(f"Plugin {plugin!r}, {place}: {why}. {way_out}.")
 
 
 class SettingsError(NoetaError, TypeError):

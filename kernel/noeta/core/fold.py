@@ -7,7 +7,7 @@ own state at most, and a damaged core record leaves the task readable. Nothing h
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import Raw, Struct
@@ -52,7 +52,7 @@ def fold(
     return state
 
 
-class _Target(Struct, frozen=True):
+class _Target(NamedTuple):
     """One plugin that folds records of one extension."""
 
     name: str
@@ -72,18 +72,16 @@ class Folder:
         if len({*names, CORE}) <= len(names):
             raise ValueError(f"reducers need names of their own, and not {CORE!r}: {', '.join(names)}")
         self._partial = partial
-        targets: dict[str, list[_Target]] = {}
-        for reducer in reducers:
-            targets.setdefault(reducer.name, [])
-            if reducer.reduce is None:
-                continue
-            for extension in dict.fromkeys((reducer.name, *reducer.folds)):
-                types = reducer.types if extension == reducer.name else None
-                decoders = types and {k: msgspec.json.Decoder(t).decode for k, t in types.items()}
-                targets.setdefault(extension, []).append(_Target(reducer.name, reducer.reduce, decoders))
-        self._targets = {extension: tuple(found) for extension, found in targets.items()}
-        self._of_core = tuple((target.name, target.reduce) for target in self._targets.get(CORE, ()))
-        self._all = tuple((r.name, r.reduce) for r in reducers if r.reduce is not None)
+        self._targets: dict[str, list[_Target]] = {name: [] for name in names}
+        for reducer in self.reducers:
+            if reducer.reduce is not None:
+                for extension in dict.fromkeys((reducer.name, *reducer.folds)):
+                    types = reducer.types if extension == reducer.name else None
+                    decoders = types and {k: msgspec.json.Decoder(t).decode for k, t in types.items()}
+                    target = _Target(reducer.name, reducer.reduce, decoders)
+                    self._targets.setdefault(extension, []).append(target)
+        self._of_core = [(name, reduce) for name, reduce, _ in self._targets.get(CORE, ())]
+        self._all = [(r.name, r.reduce) for r in self.reducers if r.reduce is not None]
 
     def start(self) -> TaskState:
         """The state before any record."""
@@ -119,12 +117,11 @@ class Folder:
                 change(state, record, data)
         except (ValueError, RecursionError) as error:
             state.corrupt = state.corrupt or Problem(seq=seq, why=f"{kind}: {error}")
-            data = None
-        if record.message:
-            # Also when the message has not joined the conversation, so that no run reaches across it.
-            state.conversation.last_seq = seq
-        if data is None:
             return
+        finally:
+            if record.message:
+                # Also when the message has not joined the conversation, so that no run reaches across it.
+                state.conversation.last_seq = seq
         if kind in _SPECIAL:
             if kind == "erased":
                 for name, reduce in self._all:
@@ -150,17 +147,17 @@ class Folder:
             state.conversation.add(record.seq, bytes(record.message))
         targets = self._targets.get(record.extension)
         skipped = "" if targets is not None else "no plugin of this task folds it"
-        for target in targets or () if not record.erased else ():
-            decode = _untyped if target.decoders is None else target.decoders.get(record.kind)
+        for name, reduce, decoders in targets or () if not record.erased else ():
+            decode = _untyped if decoders is None else decoders.get(record.kind)
             if decode is None:
-                skipped = f"plugin {target.name!r} does not know this kind"
+                skipped = f"plugin {name!r} does not know this kind"
                 continue
             try:
                 data = decode(record.data)
             except Exception as error:
-                skipped = f"plugin {target.name!r} cannot read it: {told(error)}"
+                skipped = f"plugin {name!r} cannot read it: {told(error)}"
                 continue
-            _reduce(state, target.name, target.reduce, record.kind, data)
+            _reduce(state, name, reduce, record.kind, data)
         if skipped:
             _skip(state, record, skipped)
 

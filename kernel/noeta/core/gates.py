@@ -120,7 +120,12 @@ def resolve_asks(call: ToolUse, decision: Decision, answer: Gate | None, *, rewr
 
 def changes(call: ToolUse, rewrite: Rewrite) -> bool:
     """Whether `rewrite` makes another call of `call`."""
-    return (rewrite.name or call.name, rewrite.input) != (call.name, call.input)
+    # As JSON, since Python takes 1 and True for the same.
+    new, old = _sorted(rewrite.input), _sorted(call.input)
+    return (rewrite.name or call.name, new) != (call.name, old)
+
+
+_sorted = msgspec.json.Encoder(order="sorted").encode
 
 
 def opinions(answers: Answers) -> list[Opinion]:

@@ -94,12 +94,9 @@ _body = msgspec.json.Decoder(Body)
 
 def encode_body(data: object = None, message: Message | None = None) -> bytes:
     """The body of an item with this payload (a struct of `ITEMS`, or None) and this message."""
-    return _encode(
-        Body(
-            data=ABSENT if data is None else Raw(_encode(data)),
-            message=ABSENT if message is None else Raw(encode_message(message)),
-        )
-    )
+    payload = ABSENT if data is None else Raw(_encode(data))
+    said = ABSENT if message is None else Raw(encode_message(message))
+    return _encode(Body(data=payload, message=said))
 
 
 def decode_body(body: bytes) -> Body:
@@ -120,14 +117,3 @@ def post_of(task: str, key: str, body: str | Message | NewEntry) -> Post:
         return Post(task=task, key=key, kind="entry", body=encode_body(entry, body.message))
     message = user(storable_text(body)) if isinstance(body, str) else body
     return Post(task=task, key=key, kind="message", body=encode_body(None, message))
-
-
-def timer_post(task: str, name: str, gen: int, text: str) -> Post:
-    """The post that a store makes, in the same commit, when it fires the timer `name` set at seq `gen`."""
-    message = user(text) if text else None
-    return Post(
-        task=task,
-        key=f"timer:{name}:{gen}",
-        kind="timer",
-        body=encode_body(TimerFired(name=name, gen=gen), message),
-    )

@@ -6,6 +6,7 @@ know is kept as it came (`Unknown`).
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import msgspec
@@ -172,9 +173,6 @@ class _Type(Struct):
 
 _encode = msgspec.json.Encoder().encode
 _message = msgspec.json.Decoder(Message)
-_loose_message = msgspec.json.Decoder(_LooseMessage)
-_loose_result = msgspec.json.Decoder(_LooseResult)
-_type = msgspec.json.Decoder(_Type)
 _block: msgspec.json.Decoder[Block] = msgspec.json.Decoder(Block)
 _inner: msgspec.json.Decoder[Inner] = msgspec.json.Decoder(Inner)
 
@@ -195,7 +193,7 @@ def decode_message(data: bytes) -> Message:
     except Exception:
         pass
     try:
-        loose = _loose_message.decode(data)
+        loose = msgspec.json.decode(data, type=_LooseMessage)
     except Exception:
         return Message(role="user", content=[Unknown(of="", raw=_kept(data))])
     content = [_decode_block(raw) for raw in loose.content]
@@ -204,7 +202,7 @@ def decode_message(data: bytes) -> Message:
 
 def _decode_block(raw: Raw) -> Block:
     try:
-        loose = _loose_result.decode(raw)
+        loose = msgspec.json.decode(raw, type=_LooseResult)
     except Exception:
         return _decoded(raw, _block)
     content = [_decoded(inner, _inner) for inner in loose.content]
@@ -213,14 +211,11 @@ def _decode_block(raw: Raw) -> Block:
 
 def _decoded(raw: Raw, decoder: msgspec.json.Decoder[T]) -> T | Unknown:
     """The block in `raw` as `decoder` reads it, else as an `Unknown` one."""
-    try:
+    of = ""
+    with suppress(Exception):
         return decoder.decode(raw)
-    except Exception:
-        pass
-    try:
-        of = _type.decode(raw).type
-    except Exception:
-        of = ""
+    with suppress(Exception):
+        of = msgspec.json.decode(raw, type=_Type).type
     return Unknown(of=of, raw=_kept(bytes(raw)))
 
 

@@ -20,8 +20,8 @@ from noeta.host.context import context_of
 from noeta.host.erasure import tombstone
 from noeta.host.request import Requests, model_of
 from noeta.host.snapshot import Snapshots
-from noeta.toolkit.dispatch import unlimited
 from noeta.toolkit.history import history
+from noeta.toolkit.limits import unlimited
 from noeta.toolkit.store import Store
 
 

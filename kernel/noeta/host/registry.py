@@ -16,11 +16,12 @@ from typing import Any, NamedTuple
 import msgspec
 import pluggy
 
-from noeta.core.errors import ComposeError, NotStorable, told
+from noeta.core.errors import NotStorable, told
 from noeta.core.extension import Extension
 from noeta.core.records import CORE
 from noeta.core.text import checked_key, meant
 from noeta.toolkit.dispatch import Hooks, Impl
+from noeta.toolkit.errors import ComposeError
 from noeta.toolkit.hooks import HOOKS, Hook
 
 

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import anyio
 
-from noeta.core.codec import encode
 from noeta.core.errors import PluginFailure, told
 from noeta.core.extension import Extension
 from noeta.core.gates import Answers, Ask, Deny, Gate
 from noeta.core.messages import Message, ToolUse
-from noeta.core.parts import Command, CommandContext, ContextPart, Reminder, ToolChanges, ToolEntry
+from noeta.core.parts import Command, CommandContext, ContextPart, Reminder, ToolChanges
 from noeta.core.ports import ModelRequest, ModelResponse
 from noeta.core.records import Recorded
 from noeta.core.state import TaskState
 from noeta.core.text import storable_text
-from noeta.core.tool import MEMBERS, Tool, ToolFlags, ToolOutput, text_output, tool_flags
+from noeta.core.tool import Tool, ToolOutput, text_output
 from noeta.core.view import Views
-from noeta.toolkit.hooks import GATES, NONE, Hook
+from noeta.toolkit.answers import checked
+from noeta.toolkit.hooks import GATES, Hook
+from noeta.toolkit.limits import LIMIT, Limit, unlimited
 
 WHY_CHARS = 2_000
 """How much of what an error says is recorded and told."""
@@ -39,38 +38,6 @@ class Impl(NamedTuple):
     call: Callable[..., Any]
     on_error: str
     viewed: bool
-
-
-class _Limit:
-    """The time limit of the hook that runs. It stands still while the hook waits for `waits` things."""
-
-    def __init__(self, scope: anyio.CancelScope) -> None:
-        self.scope = scope
-        self.waits = 0
-        self.left = 0.0
-
-
-_limit: ContextVar[_Limit | None] = ContextVar("limit", default=None)
-
-
-@contextmanager
-def unlimited() -> Iterator[None]:
-    """Inside, the time limit of the hook that runs stands still: it waits for a model, a person or other
-    plugins.
-    """
-    limit = _limit.get()
-    if limit is None:
-        yield
-        return
-    if not limit.waits:
-        limit.left, limit.scope.deadline = limit.scope.deadline - anyio.current_time(), float("inf")
-    limit.waits += 1
-    try:
-        yield
-    finally:
-        limit.waits -= 1
-        if not limit.waits:
-            limit.scope.deadline = anyio.current_time() + limit.left
 
 
 class Hooks:
@@ -170,7 +137,7 @@ class Hooks:
         for impl in self.impls[hook]:
             given = (desk.view(impl.plugin, hook), *args) if impl.viewed else args
             try:
-                value = _checked(impl, impl.call(*given))
+                value = checked(impl.plugin, impl.hook, impl.call(*given))
             except BaseException as error:
                 value = _raised(impl, desk, error)
             else:
@@ -227,7 +194,7 @@ async def _round(
     while left:
         # A round inside a hook counts against the limits of its own plugins alone.
         with unlimited(), anyio.CancelScope() as scope:
-            before = _limit.set(_Limit(scope))
+            before = LIMIT.set(Limit(scope))
             try:
                 while left and not scope.cancel_called:
                     impl = left.pop()
@@ -242,7 +209,7 @@ async def _round(
                     if take(impl.plugin, value):
                         return
             finally:
-                _limit.reset(before)
+                LIMIT.reset(before)
         if scope.cancelled_caught:
             value = _failed(impl, desk, _late(impl))
             if take(impl.plugin, value):
@@ -281,7 +248,7 @@ async def _answer(impl: Impl, desk: Views, given: tuple[Any, ...], scope: anyio.
     if scope.cancel_called:
         # It went on after it was cancelled, and its answer may be what it makes of that.
         raise _late(impl)
-    return _checked(impl, value)
+    return checked(impl.plugin, impl.hook, value)
 
 
 def _returned(impl: Impl, desk: Views) -> None:
@@ -300,52 +267,6 @@ def _raised(impl: Impl, desk: Views, error: BaseException) -> Any:
     if not isinstance(error, Exception):
         raise error
     return _failed(impl, desk, error)
-
-
-def _checked(impl: Impl, value: Any) -> Any:
-    """`value`, if it is of the types the hook may give and a log can hold it; raises `TypeError` or
-    `NotStorable`.
-    """
-    hook = impl.hook
-    values = [value]
-    if hook.many:
-        if not isinstance(value, Sequence) or isinstance(value, str):
-            raise TypeError(f"its answer is of type {type(value).__name__}, not a list")
-        value = values = list(value)
-    for given in values if hook.gives else ():
-        if not isinstance(given, hook.gives):
-            names = " or ".join("None" if type_ is NONE else type_.__name__ for type_ in hook.gives)
-            raise TypeError(f"its answer is of type {type(given).__name__}, not {names}")
-        if isinstance(given, ToolChanges):
-            _check_changes(given)
-        elif not isinstance(given, ModelRequest):
-            encode(0, 0.0, impl.plugin, hook.name, dict(given) if isinstance(given, Mapping) else given)
-    if hook.name == "tools":
-        _check_tools(values)
-    return value
-
-
-def _check_tools(tools: Sequence[Any]) -> None:
-    for tool in tools:
-        for member, type_ in MEMBERS.items():
-            if not isinstance(getattr(tool, member, None), type_):
-                shown = getattr(tool, "name", None) or type(tool).__name__
-                raise TypeError(f"the {member} of its tool {shown!r} is no {type_.__name__}")
-        if not isinstance(tool_flags(tool), ToolFlags):
-            raise TypeError(f"the flags of its tool {tool.name!r} are no ToolFlags")
-
-
-def _check_changes(changes: Any) -> None:
-    if not isinstance(changes.add, Sequence) or not isinstance(changes.entries, Sequence):
-        raise TypeError("what it adds and its entries are no lists")
-    _check_tools(changes.add)
-    if not all(isinstance(entry, ToolEntry) for entry in changes.entries):
-        raise TypeError("its entries are not of type ToolEntry")
-    withheld = changes.withhold
-    if not isinstance(withheld, Mapping) or not all(
-        isinstance(x, str) for x in (*withheld, *withheld.values())
-    ):
-        raise TypeError("what it withholds is no dict from names to texts")
 
 
 def _failed(impl: Impl, desk: Views, error: Exception) -> Any:

@@ -8,7 +8,7 @@ from typing import Literal, Protocol
 
 from msgspec import Struct
 
-from noeta.core.errors import Changed as Changed
+from noeta.toolkit.errors import Changed as Changed
 
 
 class FileStat(Struct, frozen=True, kw_only=True):

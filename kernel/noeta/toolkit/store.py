@@ -27,18 +27,12 @@ from msgspec import Struct
 from noeta.core.codec import Blob as Blob
 from noeta.core.codec import Line as Line
 from noeta.core.errors import Conflict as Conflict
-from noeta.core.errors import Corrupt as Corrupt
-from noeta.core.errors import Duplicate as Duplicate
 from noeta.core.errors import Fenced as Fenced
-from noeta.core.errors import Full as Full
 from noeta.core.errors import NotStorable as NotStorable
-from noeta.core.errors import ReadOnly as ReadOnly
 from noeta.core.errors import StoreError as StoreError
-from noeta.core.errors import TaskOver as TaskOver
 from noeta.core.errors import Unavailable as Unavailable
-from noeta.core.errors import UnknownTask as UnknownTask
 from noeta.core.items import Post as Post
-from noeta.core.items import timer_post as timer_post
+from noeta.core.items import TimerFired, encode_body
 from noeta.core.log import Append as Append
 from noeta.core.log import Appended as Appended
 from noeta.core.log import Claim as Claim
@@ -47,9 +41,16 @@ from noeta.core.log import Log as Log
 from noeta.core.log import NewTask as NewTask
 from noeta.core.log import SnapshotPart as SnapshotPart
 from noeta.core.log import Timer as Timer
+from noeta.core.messages import user
 from noeta.core.ports import Clock as Clock
 from noeta.core.ports import Ids as Ids
 from noeta.core.records import VERSION
+from noeta.toolkit.errors import Corrupt as Corrupt
+from noeta.toolkit.errors import Duplicate as Duplicate
+from noeta.toolkit.errors import Full as Full
+from noeta.toolkit.errors import ReadOnly as ReadOnly
+from noeta.toolkit.errors import TaskOver as TaskOver
+from noeta.toolkit.errors import UnknownTask as UnknownTask
 from noeta.toolkit.history import history as history
 from noeta.toolkit.history import spans as spans
 from noeta.toolkit.history import tail as tail
@@ -233,3 +234,14 @@ class Store(Log, Protocol):
 
     async def aclose(self) -> None:
         """Close. Idempotent; nothing durable depends on it."""
+
+
+def timer_post(task: str, name: str, gen: int, text: str) -> Post:
+    """The post that a store makes, in the same commit, when it fires the timer `name` set at seq `gen`."""
+    message = user(text) if text else None
+    return Post(
+        task=task,
+        key=f"timer:{name}:{gen}",
+        kind="timer",
+        body=encode_body(TimerFired(name=name, gen=gen), message),
+    )

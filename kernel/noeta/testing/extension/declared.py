@@ -7,10 +7,11 @@ from typing import Any
 
 import msgspec
 
-from noeta.core.errors import ComposeError, SettingsError, told
+from noeta.core.errors import SettingsError, told
 from noeta.core.extension import Extension
 from noeta.host.registry import Registry
 from noeta.testing.extension.subject import Subject
+from noeta.toolkit.errors import ComposeError
 
 GROUP = "noeta.extensions"
 PREFIX = "noeta_"

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Raw
 
 from noeta.core.codec import Envelope, Line, decode, encode, line_of, recorded
-from noeta.core.errors import ComposeError, NotStorable, told
+from noeta.core.errors import NotStorable, told
 from noeta.core.extension import Extension, reducer
 from noeta.core.fold import Folder, Reducer
 from noeta.core.messages import user
@@ -29,6 +29,7 @@ from noeta.testing.extension.values import anything, drawn, values
 from noeta.testing.log_writer import LogWriter
 from noeta.testing.logs import logs
 from noeta.testing.views import Rehearsal
+from noeta.toolkit.errors import ComposeError
 
 Make = Callable[[], Extension]
 """Gives a fresh instance of the plugin."""

@@ -9,7 +9,7 @@ import anyio
 import msgspec
 
 from noeta.core.codec import Line, blob_of
-from noeta.core.errors import Conflict, Fenced, UnknownTask
+from noeta.core.errors import Conflict, Fenced
 from noeta.core.log import Claim, SnapshotPart, Timer
 from noeta.testing.store.cut import Cut
 from noeta.testing.store.observed import Seen, observe, same
@@ -25,6 +25,7 @@ from noeta.testing.store.world import (
     refused,
     texts,
 )
+from noeta.toolkit.errors import UnknownTask
 
 OLD, FRESH = blob_of(b"old"), blob_of(b"fresh")
 BLOBS = (OLD.sha256, FRESH.sha256)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from noeta.core.errors import Conflict, Duplicate, TaskOver
+from noeta.core.errors import Conflict
 from noeta.testing.store.observed import observe, same
 from noeta.testing.store.world import StoreFactory, expect, mail, new, opened, refused
+from noeta.toolkit.errors import Duplicate, TaskOver
 
 
 async def a_dedupe_key_is_accepted_once_for_ever(make_store: StoreFactory) -> None:

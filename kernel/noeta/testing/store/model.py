@@ -13,12 +13,13 @@ import msgspec
 from msgspec import Struct
 
 from noeta.core.codec import Blob, Line
-from noeta.core.errors import Conflict, Duplicate, Fenced, TaskOver, UnknownTask
-from noeta.core.items import Post, timer_post
+from noeta.core.errors import Conflict, Fenced
+from noeta.core.items import Post
 from noeta.core.log import Appended, Claim, InboxItem, NewTask, SnapshotPart, Timer
 from noeta.core.ports import Clock
 from noeta.testing.store.observed import Seen, SeenTask
-from noeta.toolkit.store import TaskRow
+from noeta.toolkit.errors import Duplicate, TaskOver, UnknownTask
+from noeta.toolkit.store import TaskRow, timer_post
 
 
 class Accepted(Struct):

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from noeta.core.errors import Duplicate, NotStorable
+from noeta.core.errors import NotStorable
 from noeta.core.log import SnapshotPart, Timer
 from noeta.testing.store.observed import observe, same
 from noeta.testing.store.world import StoreFactory, expect, line, lines, mail, new, opened, refused, texts
+from noeta.toolkit.errors import Duplicate
 
 LONG = "n" * 299
 NAMES = [

@@ -6,9 +6,10 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from noeta.core.codec import blob_of
-from noeta.core.errors import Conflict, Duplicate, UnknownTask
+from noeta.core.errors import Conflict
 from noeta.testing.store.observed import observe, same
 from noeta.testing.store.world import StoreFactory, World, expect, line, lines, mail, new, opened, refused
+from noeta.toolkit.errors import Duplicate, UnknownTask
 from noeta.toolkit.store import TaskRow
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from noeta.core.errors import Duplicate
-from noeta.core.items import timer_post
 from noeta.core.log import Claim, Timer
 from noeta.testing.store.world import StoreFactory, World, expect, mail, opened, refused, together
+from noeta.toolkit.errors import Duplicate
+from noeta.toolkit.store import timer_post
 
 
 async def kept(world: World, reason: str = "idle", *timers: Timer) -> Claim:

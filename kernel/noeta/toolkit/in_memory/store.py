@@ -14,15 +14,16 @@ import anyio
 import anyio.lowlevel
 
 from noeta.core.codec import Line
-from noeta.core.errors import Conflict, Duplicate, Fenced, TaskOver, UnknownTask
-from noeta.core.items import Post, timer_post
+from noeta.core.errors import Conflict, Fenced
+from noeta.core.items import Post
 from noeta.core.log import Append, Appended, Claim, InboxItem, NewTask, SnapshotPart, Timer
 from noeta.core.ports import Clock, Ids
 from noeta.core.records import VERSION
+from noeta.toolkit.errors import Duplicate, TaskOver, UnknownTask
 from noeta.toolkit.in_memory.leases import Leases
 from noeta.toolkit.in_memory.rows import Blobs, TaskData, check_storable, upto
 from noeta.toolkit.in_memory.watches import Signal, Watches
-from noeta.toolkit.store import Status, Store, TaskRow
+from noeta.toolkit.store import Status, Store, TaskRow, timer_post
 from noeta.toolkit.system import RandomIds, SystemClock
 
 

@@ -1,0 +1,58 @@
+"""What a hook may answer: values of its types, that a log can hold, and tools that are tools."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from noeta.core.codec import encode
+from noeta.core.parts import ToolChanges, ToolEntry
+from noeta.core.ports import ModelRequest
+from noeta.core.tool import MEMBERS, ToolFlags, tool_flags
+
+if TYPE_CHECKING:
+    from noeta.toolkit.hooks import Hook
+
+NONE = type(None)
+
+
+def checked(plugin: str, hook: Hook, value: Any) -> Any:
+    """The answer that `plugin` gave to `hook`, if it may be one; raises `TypeError` or `NotStorable`."""
+    values: list[Any] = [value]
+    if hook.many:
+        if not isinstance(value, Sequence) or isinstance(value, str):
+            raise TypeError(f"its answer is of type {type(value).__name__}, not a list")
+        value = values = list(value)
+    for given in values if hook.gives else ():
+        if not isinstance(given, hook.gives):
+            names = " or ".join("None" if type_ is NONE else type_.__name__ for type_ in hook.gives)
+            raise TypeError(f"its answer is of type {type(given).__name__}, not {names}")
+        if isinstance(given, ToolChanges):
+            _check_changes(given.add, given.entries, given.withhold)
+        elif not isinstance(given, ModelRequest | bool | None):
+            encode(0, 0.0, plugin, hook.name, dict(given) if isinstance(given, Mapping) else given)
+    if hook.name == "tools":
+        _check_tools(values)
+    return value
+
+
+def _check_tools(tools: Sequence[Any]) -> None:
+    for tool in tools:
+        for member, type_ in MEMBERS.items():
+            if not isinstance(getattr(tool, member, None), type_):
+                shown = getattr(tool, "name", None) or type(tool).__name__
+                raise TypeError(f"the {member} of its tool {shown!r} is no {type_.__name__}")
+        if not isinstance(tool_flags(tool), ToolFlags):
+            raise TypeError(f"the flags of its tool {tool.name!r} are no ToolFlags")
+
+
+def _check_changes(add: Any, entries: Any, withhold: Any) -> None:
+    if not isinstance(add, Sequence) or not isinstance(entries, Sequence):
+        raise TypeError("what it adds and its entries are no lists")
+    _check_tools(add)
+    if not all(isinstance(entry, ToolEntry) for entry in entries):
+        raise TypeError("its entries are not of type ToolEntry")
+    if not isinstance(withhold, Mapping) or not all(
+        isinstance(text, str) for text in (*withhold, *withhold.values())
+    ):
+        raise TypeError("what it withholds is no dict from names to texts")
