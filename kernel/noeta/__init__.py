@@ -6,7 +6,6 @@ from noeta.core.errors import SettingsError as SettingsError
 from noeta.core.errors import TurnDone as TurnDone
 from noeta.core.errors import TurnFailed as TurnFailed
 from noeta.core.extension import Extension as Extension
-from noeta.core.extension import ToolSet as ToolSet
 from noeta.core.gates import Allow as Allow
 from noeta.core.gates import Ask as Ask
 from noeta.core.gates import Deny as Deny
@@ -55,6 +54,7 @@ from noeta.toolkit.env import ExecEnv as ExecEnv
 from noeta.toolkit.errors import ComposeError as ComposeError
 from noeta.toolkit.errors import UnknownTask as UnknownTask
 from noeta.toolkit.function_tool import function_tool as function_tool
+from noeta.toolkit.tool_set import ToolSet as ToolSet
 
 __all__ = [
     "ERASED_KIND",

@@ -11,13 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from noeta.core.errors import SettingsError
-from noeta.core.extension import Extension, ToolSet
+from noeta.core.extension import Extension
 from noeta.core.view import TaskView
 from noeta.host import registry
 from noeta.host.registry import Registry, in_order
 from noeta.toolkit.dispatch import Hooks
 from noeta.toolkit.errors import ComposeError
 from noeta.toolkit.hooks import HOOKS, hookimpl
+from noeta.toolkit.tool_set import ToolSet
 
 
 def plugin(name: str, before: tuple[str, ...] = (), after: tuple[str, ...] = ()) -> Extension:

@@ -8,7 +8,7 @@ import pytest
 
 from noeta.core.codec import recorded
 from noeta.core.errors import NotStorable
-from noeta.core.extension import Extension, ToolSet, reducer
+from noeta.core.extension import Extension
 from noeta.core.gates import Deny
 from noeta.core.items import NewEntry, decode_body
 from noeta.core.messages import Message, Text, decode_message, user
@@ -21,6 +21,8 @@ from noeta.host.offer import offer
 from noeta.host.registry import Registry
 from noeta.testing.log_writer import LogWriter
 from noeta.toolkit.dispatch import Hooks
+from noeta.toolkit.reducers import reducer
+from noeta.toolkit.tool_set import ToolSet
 
 
 class Counter(Extension):

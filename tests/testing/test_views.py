@@ -24,11 +24,11 @@ from noeta import (
     ask,
     text_output,
 )
-from noeta.core.extension import reducer
 from noeta.core.messages import user
 from noeta.core.records import ERASED_KIND, Notice, PluginFailed
 from noeta.host.registry import Registry
 from noeta.testing import LogWriter, Nowhere, Rehearsal, ScriptedProvider, call
+from noeta.toolkit.reducers import reducer
 
 
 class Lend:

@@ -15,7 +15,6 @@ from msgspec import Struct
 
 from noeta import Allow, Extension, Gate, Recorded, TaskView, ToolContext, ToolUse
 from noeta.core.codec import Encoded, Envelope, encode, placed, recorded
-from noeta.core.extension import reducer
 from noeta.core.fold import Folder
 from noeta.core.items import Entry, Post, decode_body
 from noeta.core.messages import Message, user
@@ -24,6 +23,7 @@ from noeta.core.view import Views
 from noeta.host.registry import Registry
 from noeta.toolkit.outbox import Outbox, OutboxState
 from noeta.toolkit.record_types import record_types
+from noeta.toolkit.reducers import reducer
 
 REGISTRY = Registry()
 

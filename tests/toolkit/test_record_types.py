@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from msgspec import Struct, defstruct
 
 from noeta import Extension, NoetaError
-from noeta.core.extension import reducer
 from noeta.testing.log_writer import LogWriter
 from noeta.toolkit.record_types import RecordTypeError, kind_of, record_types
+from noeta.toolkit.reducers import reducer
 
 
 class JobStarted(Struct, frozen=True):

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import msgspec
 
 from noeta.core.errors import SettingsError
-from noeta.core.fold import Reducer
 from noeta.core.gates import Ask, Deny, Gate
 from noeta.core.messages import Message, ToolUse
 from noeta.core.parts import Command, CommandContext, ContextPart, Reminder, ToolChanges
@@ -220,31 +219,3 @@ class Extension:
         Failing: the front end that ran it gets the error.
         """
         raise NotImplementedError(f"plugin {self.name!r} has no command {name!r} to run")
-
-
-class ToolSet(Extension):
-    """A plain list of tools as a plugin."""
-
-    def __init__(self, tools: Sequence[Tool], name: str = "tools") -> None:
-        """Take the tools, and the name of the plugin that they make."""
-        self.name = name
-        self._tools = tuple(tools)
-
-    def tools(self, view: TaskView) -> Sequence[Tool]:
-        """The tools of the list."""
-        return self._tools
-
-
-def reducer(extension: Extension, fingerprint: str = "") -> Reducer:
-    """How `extension` folds its records. `fingerprint` names its code and settings, for snapshots."""
-    folds = type(extension).reduce is not Extension.reduce
-    return Reducer(
-        name=extension.name,
-        initial=extension.initial_state,
-        reduce=extension.reduce if folds else None,
-        continued=extension.continue_state,
-        folds=extension.folds,
-        types=extension.record_types,
-        state=extension.State,
-        fingerprint=fingerprint,
-    )

@@ -103,7 +103,12 @@ def resolve(call: ToolUse, answers: Answers, *, rewrites: int = 0, approved: boo
     if asks:
         first, shown = asks[0]
         return Decision(verdict="ask", gate=shown, winner=first, asks=tuple(ask for _, ask in asks))
-    return _run(given, approved)
+    # The strongest word for the call: a rule that allows it, then a plugin that vouches for it.
+    allows = [(gate.outright, gate.approve, -i, gate) for i, gate in given if isinstance(gate, Allow)]
+    if not allows:
+        return Decision(verdict="run")
+    outright, _, place, best = max(allows, key=lambda allow: allow[:3])
+    return Decision(verdict="run", gate=best, winner=-place, outright=outright and not approved)
 
 
 def resolve_asks(call: ToolUse, decision: Decision, answer: Gate | None, *, rewrites: int = 0) -> Decision:
@@ -130,20 +135,10 @@ _sorted = msgspec.json.Encoder(order="sorted").encode
 
 def opinions(answers: Answers) -> list[Opinion]:
     """The answers as `Gated` records them, without those who had no opinion."""
-    return [_opinion(by, gate) for by, gate in answers if gate is not None]
-
-
-def _opinion(by: str, gate: Gate) -> Opinion:
-    detail = msgspec.to_builtins(gate)
-    verdict, source = detail.pop("verdict"), detail.pop("source", "")
-    return Opinion(by=by, verdict=verdict, reason=detail.pop("reason", ""), source=source, detail=detail)
-
-
-def _run(given: Sequence[tuple[int, Gate]], approved: bool) -> Decision:
-    allowed = [(i, gate) for i, gate in given if isinstance(gate, Allow)]
-    # The strongest word for the call: a rule that allows it, then a plugin that vouches for it.
-    allowed.sort(key=lambda pair: (not pair[1].outright, not pair[1].approve))
-    winner, gate = allowed[0] if allowed else (None, None)
-    return Decision(
-        verdict="run", gate=gate, winner=winner, outright=bool(gate and gate.outright and not approved)
-    )
+    found = []
+    for by, gate in answers:
+        if gate is not None:
+            detail = msgspec.to_builtins(gate)
+            told = {name: detail.pop(name, "") for name in ("verdict", "reason", "source")}
+            found.append(Opinion(by=by, detail=detail, **told))
+    return found

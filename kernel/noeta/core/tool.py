@@ -134,16 +134,6 @@ class Tool(Protocol):
         """Run the call. An exception becomes an error result that names it."""
 
 
-MEMBERS: Mapping[str, type] = {
-    "name": str,
-    "description": str,
-    "input_schema": dict,
-    "read_only": bool,
-    "clearable": bool,
-}
-"""What every tool says of itself."""
-
-
 def tool_flags(tool: Tool) -> ToolFlags:
     """The flags of `tool`, `NO_FLAGS` when it has none."""
     flags: ToolFlags = getattr(tool, "flags", NO_FLAGS)

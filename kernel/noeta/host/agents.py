@@ -6,13 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from noeta.core.extension import Extension, reducer
+from noeta.core.extension import Extension
 from noeta.core.fold import Folder
 from noeta.core.records import Plugin
 from noeta.core.text import meant
 from noeta.host.registry import Registry
 from noeta.toolkit.agent import Agent
 from noeta.toolkit.dispatch import Hooks
+from noeta.toolkit.reducers import reducer
 
 
 class Composed(Struct, frozen=True):

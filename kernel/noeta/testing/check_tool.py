@@ -14,8 +14,9 @@ import msgspec
 
 from noeta.core.ports import ToolSpec
 from noeta.core.text import meant
-from noeta.core.tool import MEMBERS, RESULT_CEILING_CHARS, Tool, ToolFlags, tool_flags
+from noeta.core.tool import RESULT_CEILING_CHARS, Tool, ToolFlags, tool_flags
 from noeta.testing.request_rules import LEGAL
+from noeta.toolkit.answers import MEMBERS
 from noeta.toolkit.schema import schema_fault
 
 ToolCheck = Callable[[Tool], None]

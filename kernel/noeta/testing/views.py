@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from noeta.core.codec import decode, placed, recorded, with_body
-from noeta.core.extension import Extension, reducer
+from noeta.core.extension import Extension
 from noeta.core.fold import Folder
 from noeta.core.items import Post
 from noeta.core.messages import ToolUse
@@ -30,6 +30,7 @@ from noeta.host.registry import Registry
 from noeta.testing.log_writer import LogWriter
 from noeta.testing.nowhere import Nowhere
 from noeta.toolkit.env import ExecEnv
+from noeta.toolkit.reducers import reducer
 
 
 class Rehearsal(Views):

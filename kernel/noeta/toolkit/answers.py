@@ -8,11 +8,19 @@ from typing import TYPE_CHECKING, Any
 from noeta.core.codec import encode
 from noeta.core.parts import ToolChanges, ToolEntry
 from noeta.core.ports import ModelRequest
-from noeta.core.tool import MEMBERS, ToolFlags, tool_flags
+from noeta.core.tool import ToolFlags, tool_flags
 
 if TYPE_CHECKING:
     from noeta.toolkit.hooks import Hook
 
+MEMBERS: Mapping[str, type] = {
+    "name": str,
+    "description": str,
+    "input_schema": dict,
+    "read_only": bool,
+    "clearable": bool,
+}
+"""What every tool says of itself."""
 NONE = type(None)
 
 

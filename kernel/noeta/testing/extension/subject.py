@@ -17,7 +17,7 @@ from msgspec import Raw
 
 from noeta.core.codec import Envelope, Line, decode, encode, line_of, recorded
 from noeta.core.errors import NotStorable, told
-from noeta.core.extension import Extension, reducer
+from noeta.core.extension import Extension
 from noeta.core.fold import Folder, Reducer
 from noeta.core.messages import user
 from noeta.core.records import CORE, Erased, PluginFailed, Recorded
@@ -30,6 +30,7 @@ from noeta.testing.log_writer import LogWriter
 from noeta.testing.logs import logs
 from noeta.testing.views import Rehearsal
 from noeta.toolkit.errors import ComposeError
+from noeta.toolkit.reducers import reducer
 
 Make = Callable[[], Extension]
 """Gives a fresh instance of the plugin."""
