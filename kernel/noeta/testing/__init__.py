@@ -15,6 +15,9 @@ from noeta.testing.check_tool import ToolCheck as ToolCheck
 from noeta.testing.check_tool import check_tool as check_tool
 from noeta.testing.clock import FrozenClock as FrozenClock
 from noeta.testing.clock import SeededIds as SeededIds
+from noeta.testing.crash import CrashBench as CrashBench
+from noeta.testing.crash import Outside as Outside
+from noeta.testing.crash import check_crashes as check_crashes
 from noeta.testing.log_writer import LogWriter as LogWriter
 from noeta.testing.nowhere import Nowhere as Nowhere
 from noeta.testing.request_rules import request_fault as request_fault
