@@ -41,7 +41,6 @@ from noeta.core.tool import MAX_ATTEMPTS as MAX_ATTEMPTS
 from noeta.core.tool import NO_FLAGS as NO_FLAGS
 from noeta.core.tool import RESULT_CEILING_CHARS as RESULT_CEILING_CHARS
 from noeta.core.tool import Display as Display
-from noeta.core.tool import KeptClaim as KeptClaim
 from noeta.core.tool import Tool as Tool
 from noeta.core.tool import ToolContext as ToolContext
 from noeta.core.tool import ToolFlags as ToolFlags
@@ -54,6 +53,7 @@ from noeta.toolkit.env import ExecEnv as ExecEnv
 from noeta.toolkit.errors import ComposeError as ComposeError
 from noeta.toolkit.errors import UnknownTask as UnknownTask
 from noeta.toolkit.function_tool import function_tool as function_tool
+from noeta.toolkit.keep import KeptClaim as KeptClaim
 from noeta.toolkit.tool_set import ToolSet as ToolSet
 
 __all__ = [

@@ -192,8 +192,9 @@ async def _one(work: Work, call: Call) -> None:
         park = output.park if not why else None
         if park and not hasattr(tool, "resume"):
             why = "it cannot wait without a method resume"
-        elif park and park.on == "children" and not (park.keys and set(park.keys) <= _running(work, stage)):
-            why = "it waits for tasks that are no running children"
+        elif park and park.on == "children":
+            running = {*work.state.children, *(spawn.child for spawn in stage.creates)}
+            why = "" if park.keys and running.issuperset(park.keys) else "it waits for no children that run"
     except Exception as error:
         why = told(error)
     if why:
@@ -254,10 +255,6 @@ def _stage(work: Work, call: Call) -> TaskView:
 
 def _tool(work: Work, id: str) -> Tool:
     return work.offer.tools[work.state.calls[id].name][1]
-
-
-def _running(work: Work, stage: TaskView) -> set[str]:
-    return {*work.state.children, *(spawn.child for spawn in stage.creates)}
 
 
 def _resumes(call: Call) -> bool:

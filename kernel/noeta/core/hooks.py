@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 from noeta.core.extension import Extension
 from noeta.core.gates import Answers, Ask, Deny, Gate
 from noeta.core.messages import Message, ToolUse
-from noeta.core.parts import Command, CommandContext, ContextPart, Reminder, ToolChanges
+from noeta.core.parts import ContextPart, Reminder, ToolChanges
 from noeta.core.ports import ModelRequest, ModelResponse
 from noeta.core.records import Recorded
 from noeta.core.tool import Tool, ToolOutput
@@ -72,21 +72,10 @@ class Hooks(Protocol):
     async def on_event(self, desk: Views, recorded: Recorded, *, only: str = "") -> None:
         """Tell every plugin, or `only` one, of a durable record; not the one whose `on_event` made it."""
 
-    def delivered_through(self, desk: Views) -> dict[str, int]:
-        """For each plugin with redelivery, the seq through which it has handled its events."""
-
     async def before_compact(
         self, desk: Views, trigger: Literal["manual", "auto"], instructions: str
     ) -> list[tuple[str, str | Deny]]:
         """What plugins say about a compaction."""
-
-    async def commands(self, desk: Views, ctx: CommandContext) -> list[tuple[str, Sequence[Command]]]:
-        """Each plugin's slash commands."""
-
-    async def run_command(
-        self, desk: Views, by: str, ctx: CommandContext, name: str, args: str
-    ) -> str | None:
-        """The message of a command of the plugin `by`, None when it runs none. Raises `PluginFailure`."""
 
     async def residents(self, desk: Views, *, lead: bool = False) -> list[Message]:
         """What plugins attach again around a summary."""

@@ -15,6 +15,7 @@ from noeta.core.records import CoreNotices, Recorded
 
 if TYPE_CHECKING:
     from noeta.toolkit.env import ExecEnv
+    from noeta.toolkit.keep import KeptClaim
 
 MAX_ATTEMPTS = 3
 """How often a `retry_safe` call is started at most."""
@@ -138,28 +139,6 @@ def tool_flags(tool: Tool) -> ToolFlags:
     """The flags of `tool`, `NO_FLAGS` when it has none."""
     flags: ToolFlags = getattr(tool, "flags", NO_FLAGS)
     return flags
-
-
-class KeptClaim(Protocol):
-    """A claim kept by this worker over the task's waits, for work that lives only in this process.
-
-    `lost` says that another worker may own the task now. `lease_seconds` is how long others wait for a
-    worker that does not answer.
-    """
-
-    @property
-    def lost(self) -> bool:
-        """Whether the claim is lost."""
-
-    @property
-    def lease_seconds(self) -> float:
-        """The lease, in seconds."""
-
-    def on_lost(self, callback: Callable[[], None]) -> Callable[[], None]:
-        """Call `callback` once, when the claim is lost. The function returned takes it back."""
-
-    def release(self) -> None:
-        """Keep the claim no longer. Idempotent."""
 
 
 @dataclass

@@ -257,11 +257,9 @@ class Views:
 
     def settled(self, view: TaskView) -> None:
         """Take what a hook staged on `view`."""
-        raise NotImplementedError
 
     def failed(self, plugin: str, hook: str, error: str, policy: str) -> None:
         """Note that a hook failed and what was done about it."""
-        raise NotImplementedError
 
     def view(self, plugin: str, hook: str) -> TaskView:
         """The plugin's view, ready to stage work for `hook`."""

@@ -20,6 +20,7 @@ from noeta.host.context import context_of
 from noeta.host.erasure import tombstone
 from noeta.host.request import Requests, model_of
 from noeta.host.snapshot import Snapshots
+from noeta.toolkit.dispatch import Hooks
 from noeta.toolkit.history import history
 from noeta.toolkit.limits import unlimited
 from noeta.toolkit.store import Store
@@ -166,8 +167,9 @@ async def whole(store: Store, envelope: Envelope) -> Envelope:
 
 async def redeliver(runner: Runner, store: Store) -> None:
     """Tell plugins with `delivered_through` what they have not handled; one that fails stops there."""
-    work = runner.work
-    for plugin, through in work.hooks.delivered_through(work).items():
+    work, hooks = runner.work, runner.work.hooks
+    assert isinstance(hooks, Hooks)
+    for plugin, through in hooks.delivered_through(work).items():
         after = max(through, work.state.history_through)
         pages = history(store, work.claim.task, after, through=work.durable)
         async with aclosing(pages):
@@ -175,7 +177,7 @@ async def redeliver(runner: Runner, store: Store) -> None:
                 for line in lines:
                     failures = work.failures
                     envelope = await whole(store, decode(line))
-                    await work.hooks.on_event(work, work.recorded(envelope), only=plugin)
+                    await hooks.on_event(work, work.recorded(envelope), only=plugin)
                     if work.failures > failures:
                         break
                 else:

@@ -29,6 +29,7 @@ from noeta.host.offer import offer
 from noeta.host.registry import Registry
 from noeta.testing.log_writer import LogWriter
 from noeta.testing.nowhere import Nowhere
+from noeta.toolkit.dispatch import Hooks
 from noeta.toolkit.env import ExecEnv
 from noeta.toolkit.reducers import reducer
 
@@ -45,6 +46,8 @@ class Rehearsal(Views):
     costs what it costs in a real task. `registry` is one to share, or one that blocks plugins. `fields` are
     further fields of `TaskView`. Raises `ComposeError` for plugins that do not go together.
     """
+
+    hooks: Hooks
 
     def __init__(
         self,
