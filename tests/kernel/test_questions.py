@@ -29,6 +29,12 @@ def test_questions_need_texts_of_their_own(asked: tuple[Question, ...]) -> None:
         ask(*asked)
 
 
+@pytest.mark.parametrize("asked", ["x", {"header": "x"}, {"question": 5}, {"question": "q", "options": "ab"}])
+def test_a_question_of_another_form_is_refused(asked: Question) -> None:
+    with pytest.raises(ValueError, match=r"Expected|missing"):
+        ask(asked)
+
+
 def test_one_question_has_one_answer() -> None:
     assert read_answer(said(colour="red"), COLOUR) == "red"
     assert read_answer(said(parts=["a", "b"]), PARTS) == ["a", "b"]

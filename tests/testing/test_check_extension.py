@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import subprocess
 import sys
@@ -277,6 +278,14 @@ async def record_misfit(self: Extension, view: TaskView) -> None:
     view.record(self.name, "noted", {"words": 1})
 
 
+async def add_to_the_call(self: Extension, view: TaskView, call: ToolUse) -> None:
+    call.input["seen"] = True
+
+
+async def add_to_the_config(self: Extension, view: TaskView, recorded: Recorded) -> None:
+    view.state.config["seen"] = True
+
+
 def take_everything(self: Any, **settings: Any) -> None:
     self.settings = Notes.Settings()
 
@@ -467,6 +476,22 @@ BAD: list[tuple[str, Callable[[], Extension], str]] = [
         ),
     ),
     (
+        "what_hooks_are_given_stays_as_it_is",
+        bad(before_tool=add_to_the_call),
+        (
+            "Plugin 'plain', hooks: they change a call they are asked about. "
+            "Record what is to change the state, and answer Rewrite to change a call."
+        ),
+    ),
+    (
+        "what_hooks_are_given_stays_as_it_is",
+        bad(on_event=add_to_the_config),
+        (
+            "Plugin 'plain', hooks: they change the state of the task. "
+            "Record what is to change the state, and answer Rewrite to change a call."
+        ),
+    ),
+    (
         "no_attribute_changes_while_hooks_run",
         bad(on_start=count_on_start),
         (
@@ -628,6 +653,28 @@ def test_an_old_record_that_breaks_the_state_is_found() -> None:
     assert told["the_samples_still_fold"] == (
         "Plugin 'plain', sample 0: reduce of seen: KeyError: 'text'. Let reduce take old records as they are."
     )
+
+
+class Careful(Extension):
+    """It keeps what it has computed, and calls a model on states in which none would be called."""
+
+    name = "careful"
+
+    @functools.cached_property
+    def _parts(self) -> list[ContextPart]:
+        return [ContextPart("so")]
+
+    def context(self, view: TaskView) -> list[ContextPart]:
+        return self._parts
+
+    async def before_model(self, view: TaskView, request: ModelRequest) -> ModelRequest:
+        if view.complete:
+            await view.complete(request)
+        return request
+
+
+def test_a_plugin_may_compute_once_and_call_a_model_on_any_state() -> None:
+    check_extension(Careful)
 
 
 def test_every_check_has_a_bad_plugin_that_fails_it() -> None:

@@ -211,6 +211,24 @@ async def test_a_step_that_no_model_says_fails_the_test() -> None:
         await ScriptedProvider([7]).complete(ASK)  # type: ignore[list-item]
 
 
+@pytest.mark.anyio
+async def test_an_assertion_in_a_reply_that_is_made_up_fails_the_test_and_not_the_turn() -> None:
+    def respond(request: ModelRequest) -> str:
+        raise AssertionError("the request lacks the file")
+
+    provider = ScriptedProvider(respond=respond)
+    with pytest.raises(ScriptError, match=r"request 1 could not be made\. AssertionError: the request lacks"):
+        await provider.complete(ASK)
+    with pytest.raises(AssertionError, match="the request lacks the file"):
+        provider.assert_done()
+
+
+@pytest.mark.anyio
+async def test_a_reply_of_another_role_fails_the_test() -> None:
+    with pytest.raises(ScriptError, match="request 1 is of role 'user', which is not the model's"):
+        await ScriptedProvider([user("hi")]).complete(ASK)
+
+
 GOOD = [
     [user("a")],
     [user("a"), reply("b"), user("c")],
@@ -341,6 +359,26 @@ def test_a_fault_in_the_rest_of_a_request_is_told_in_a_sentence(
 ) -> None:
     request = ModelRequest(**{"model": "m", "messages": [user("a")], **fields})  # type: ignore[arg-type]
     assert request_fault(request) == fault
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"messages": None},
+        {"messages": ["x"]},
+        {"messages": [Message(role="user", content=["x"])]},  # type: ignore[list-item]
+        {"tools": None},
+        {"tools": ["x"]},
+        {"tools": [ToolSpec(name="a", description="A.", input_schema=None)]},  # type: ignore[arg-type]
+        {"system": None},
+        {"max_tokens": "5"},
+        {"cache_at": ["a"]},
+        {"effort": "huge"},
+    ],
+)
+def test_a_field_of_another_type_is_told_in_a_sentence(fields: dict[str, object]) -> None:
+    request = ModelRequest(**{"model": "m", "messages": [user("a")], **fields})  # type: ignore[arg-type]
+    assert str(request_fault(request)).startswith("The request cannot be encoded: ")
 
 
 def test_an_entry_that_is_no_tool_and_a_choice_by_name_are_sound() -> None:

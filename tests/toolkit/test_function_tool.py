@@ -277,7 +277,11 @@ async def test_the_context_goes_to_the_parameter_of_its_type_or_name(ctx: ToolCo
     async def by_name_for_type_checkers(ctx: Seen) -> str:
         return ctx.call_id
 
-    for tool, input in ((by_type, {"a": 1}), (by_name, {"a": 1})):
+    @function_tool
+    async def optional(a: int, seen: Annotated[ToolContext, "it"] | None = None) -> str:
+        return f"{a} {seen.call_id if seen else None}"
+
+    for tool, input in ((by_type, {"a": 1}), (by_name, {"a": 1}), (optional, {"a": 1})):
         assert list(tool.input_schema["properties"]) == ["a"]
         assert await run(tool, input, ctx) == "1 c5_0_00000000"
     assert by_name_for_type_checkers.input_schema["properties"] == {}
@@ -447,6 +451,9 @@ def test_name_description_and_flags_are_the_functions_or_the_ones_given() -> Non
     assert plain.function(1) is None
 
 
+def hidden(*, __x: int) -> None: ...
+
+
 class Method:
     def of_a_class(self, x: int) -> None: ...
 
@@ -504,6 +511,10 @@ WRITE = "Write @function_tool or @function_tool(name=...)."
             callback,
             "Function 'callback', parameter 'x': type <class 'collections.abc.Callable'> is not supported. "
             + USE,
+        ),
+        (
+            hidden,
+            "Function 'hidden', parameter '__x': its name begins with two underscores. Choose another name.",
         ),
         (yields, "Function 'yields': it yields. Return the whole result."),
         (

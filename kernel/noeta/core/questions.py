@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NotRequired, TypedDict, overload
 
+import msgspec
 from msgspec import Struct
 
 from noeta.core.records import Answer
@@ -45,9 +46,10 @@ class Question(TypedDict):
 def ask(*questions: Question) -> Park:
     """What a tool gives as `ToolOutput.park` to put these questions to the person, all at once.
 
-    Raises `ValueError` for no question, an empty one, or the same one twice: answers go by their text.
+    Raises `ValueError` for no question, one of another form, an empty one, or the same one twice: answers go
+    by their text.
     """
-    texts = [question["question"] for question in questions]
+    texts = [question["question"] for question in msgspec.convert(questions, tuple[Question, ...])]
     if not all(texts) or len(set(texts)) < len(texts) or not texts:
         raise ValueError(f"ask() takes questions with a text of their own, not {texts}")
     return Park(on="question", detail={"questions": list(questions)})

@@ -31,6 +31,7 @@ EXTENSION_CHECKS: tuple[ExtensionCheck, ...] = (
     folding.the_samples_still_fold,
     hooking.every_hook_answers_on_every_state,
     hooking.no_attribute_changes_while_hooks_run,
+    hooking.what_hooks_are_given_stays_as_it_is,
     hooking.its_records_are_written_under_its_name,
     hooking.its_records_are_of_declared_kinds,
     hooking.its_context_is_stable,

@@ -23,14 +23,15 @@ def request_fault(request: ModelRequest) -> str | None:
       nowhere else. Ids are legal, and none is used twice.
     - The first message is the user's, the last is not the model's, and no message and no text is empty.
     - Tools have legal names of their own, a description, and a schema of an object.
-    - What the parameters name is there. All text can be encoded.
+    - What the parameters name is there. Every field is of its type, and all text can be encoded.
     """
+    if why := _unlike(request):
+        return why
     faults = chain(
         _in_messages(request.messages),
         _in_pairs(request.messages),
         _in_tools(request.tools),
         _in_parameters(request),
-        _in_encoding(request),
     )
     return next(faults, None)
 
@@ -130,10 +131,12 @@ def _in_parameters(request: ModelRequest) -> Iterator[str]:
         yield f"The prompt is to be cached behind message {outside[0]}, which is not there."
 
 
-def _in_encoding(request: ModelRequest) -> Iterator[str]:
-    # `messages` may be a sequence that decodes as it is read, which the encoder does not know.
-    whole = msgspec.structs.replace(request, messages=list(request.messages))
+def _unlike(request: ModelRequest) -> str | None:
+    """Why the request does not come back from JSON as a request."""
     try:
-        msgspec.json.encode(whole)
+        # `messages` may be a sequence that decodes as it is read, which the encoder does not know.
+        whole = msgspec.structs.replace(request, messages=list(request.messages))
+        msgspec.json.decode(msgspec.json.encode(whole), type=ModelRequest)
     except (TypeError, ValueError, RecursionError) as error:
-        yield f"The request cannot be encoded: {error}."
+        return f"The request cannot be encoded: {error}."
+    return None

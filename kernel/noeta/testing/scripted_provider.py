@@ -13,7 +13,7 @@ from typing import Any, NoReturn, TypeAlias
 import anyio.lowlevel
 import msgspec
 
-from noeta.core.errors import ProviderError
+from noeta.core.errors import ProviderError, told
 from noeta.core.messages import Block, Message, Text, Thinking, ToolUse, Usage
 from noeta.core.ports import Delta, ModelRequest, ModelResponse
 from noeta.testing.request_rules import request_fault
@@ -79,9 +79,15 @@ class ScriptedProvider:
     async def complete(self, request: ModelRequest) -> ModelResponse:
         """The next reply without its pieces: what `TaskView.complete` may be in a test."""
         await anyio.lowlevel.checkpoint()
-        step, number = self._step(request), len(self.requests)
-        if inspect.isawaitable(step):
-            step = await step
+        try:
+            step = self._step(request)
+            if inspect.isawaitable(step):
+                step = await step
+        except ProviderError:
+            raise
+        except Exception as error:
+            self._fail(f"The reply to request {len(self.requests)} could not be made. {told(error)}")
+        number = len(self.requests)
         if isinstance(step, ProviderError):
             raise step
         if isinstance(step, str | ToolUse):
@@ -90,6 +96,8 @@ class ScriptedProvider:
             step = ModelResponse(message=step, stop_reason="tool_use" if step.calls else "end_turn")
         if not isinstance(step, ModelResponse):
             self._fail(f"The reply to request {number} is a {type(step).__name__}, which no model says.")
+        if (role := step.message.role) != "assistant":
+            self._fail(f"The reply to request {number} is of role {role!r}, which is not the model's.")
         response = _complete(step, request, number)
         self._signed |= {
             block.signature: block

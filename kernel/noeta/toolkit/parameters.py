@@ -79,6 +79,10 @@ class Parameters:
             )
         if name == "ctx":
             return ToolContext
+        if name.startswith("__"):
+            raise ToolSignatureError(
+                self._of, name, "its name begins with two underscores", "Choose another name"
+            )
         if said is parameter.empty:
             method = "Decorate a function, or write function_tool(instance.method)"
             raise ToolSignatureError(
@@ -88,7 +92,7 @@ class Parameters:
             # One at a time, so that a name that is not there is told with its parameter.
             one = SimpleNamespace(__annotations__={name: said})
             hint = get_type_hints(one, scope.maps[-1], scope, include_extras=True)[name]  # type: ignore[attr-defined]
-            if isinstance(hint, type) and issubclass(hint, ToolContext):
+            if _is_context(hint):
                 return ToolContext
             hint = _described(hint)
             msgspec.json.schema_components([hint])
@@ -117,6 +121,12 @@ def _scope(function: Callable[..., Any]) -> ChainMap[str, Any]:
         frame = frame.f_back
     # A module may import the context for type checkers alone.
     return ChainMap(*found, {"ToolContext": ToolContext} | of_module)
+
+
+def _is_context(hint: Any) -> bool:
+    if get_origin(hint) in (Annotated, Union, UnionType):
+        return any(map(_is_context, get_args(hint)))
+    return isinstance(hint, type) and issubclass(hint, ToolContext)
 
 
 def _described(hint: Any) -> Any:

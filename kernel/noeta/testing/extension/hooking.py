@@ -27,6 +27,13 @@ def no_attribute_changes_while_hooks_run(subject: Subject) -> None:
         subject.fail(f"attribute {changed!r}", why, "Record what a task has to remember, and fold it")
 
 
+def what_hooks_are_given_stays_as_it_is(subject: Subject) -> None:
+    """The state is what the log folds to and a call what the model asked for, whatever hooks think of it."""
+    if touched := subject.performance.touched:
+        way_out = "Record what is to change the state, and answer Rewrite to change a call"
+        subject.fail("hooks", f"they change {touched}", way_out)
+
+
 def its_records_are_written_under_its_name(subject: Subject) -> None:
     """Records are found by the name of the plugin; those of others are theirs to write."""
     for record in subject.performance.records:

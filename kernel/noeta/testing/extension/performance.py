@@ -10,36 +10,41 @@ from noeta.core.errors import PluginFailure, Signal
 from noeta.core.gates import Ask
 from noeta.core.messages import ToolUse
 from noeta.core.parts import CommandContext
-from noeta.core.ports import ModelResponse
+from noeta.core.ports import ModelRequest, ModelResponse
 from noeta.core.tool import text_output
-from noeta.testing.scripted_provider import ScriptedProvider, reply
+from noeta.testing.extension.picture import picture
+from noeta.testing.scripted_provider import reply
 from noeta.testing.views import Rehearsal
 from noeta.toolkit.schema import check_schema
 
 CTX = CommandContext(cwd="/")
 
 
-async def perform(task: Rehearsal) -> None:
-    """Call each hook at least once. What fails is among the failures of `task`, what is staged in its log."""
-    provider = ScriptedProvider(respond=lambda request: "a reply")
+async def perform(task: Rehearsal) -> list[ToolUse]:
+    """Call each hook at least once; the calls that are no longer what they were.
+
+    What fails is among the failures of `task`, what is staged in its log.
+    """
+    changed: list[ToolUse] = []
     task.set(
         model="model",
-        complete=provider.complete,
+        complete=_complete,
         count_tokens=_count,
         next_request=task.request,
         post=_nothing,
         read_log=_nothing,
         child_tasks=_nothing,
     )
-    for call in _calls(task):
+    for call in _calls(task, changed):
         try:
             await call
         except (Signal, PluginFailure):
             # A signal is an answer, and a failure has been noted.
             continue
+    return changed
 
 
-def _calls(task: Rehearsal) -> Iterator[Awaitable[Any]]:
+def _calls(task: Rehearsal, changed: list[ToolUse]) -> Iterator[Awaitable[Any]]:
     hooks = task.hooks
     yield hooks.on_start(task)
     yield _sync(task)
@@ -48,10 +53,12 @@ def _calls(task: Rehearsal) -> Iterator[Awaitable[Any]]:
     yield hooks.on_context_overflow(task, task.request())
     yield hooks.on_empty_reply(task, ModelResponse(message=reply()))
     for call in _tool_uses(task):
+        before = picture(call)
         yield hooks.before_tool(task, call)
         yield hooks.resolve_ask(task, call, [Ask(prompt="Really?")])
         yield hooks.after_tool(task, call, text_output("done"))
         yield hooks.after_tool(task, call, text_output("failed", is_error=True))
+        changed += [call] if picture(call) != before else []
     for record in task.log.records:
         yield hooks.on_event(task, recorded(record))
     yield hooks.before_compact(task, "manual", "be short")
@@ -107,6 +114,11 @@ def example(schema: Any) -> Any:
         case "boolean":
             return True
     return None
+
+
+async def _complete(request: ModelRequest) -> ModelResponse:
+    # It takes any request, also one that no model would: not every state is one in which a model is called.
+    return ModelResponse(message=reply("a reply"))
 
 
 async def _count(text: str) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 from enum import Enum
+from functools import cached_property
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -39,7 +40,13 @@ def attributes(extension: Extension) -> dict[str, Any]:
         # Python itself keeps notes under such names.
         if not name.startswith("__")
     }
-    return found | {name: picture(value) for name, value in vars(extension).items()}
+    own = vars(extension).items()
+    # What is computed once, when it is first asked for, does not change.
+    return found | {
+        name: picture(value)
+        for name, value in own
+        if not isinstance(getattr(type(extension), name, None), cached_property)
+    }
 
 
 def _picture(value: Any, above: dict[int, int]) -> Any:

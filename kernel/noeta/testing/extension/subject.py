@@ -24,7 +24,7 @@ from noeta.core.records import CORE, Erased, PluginFailed, Recorded
 from noeta.core.state import TaskState
 from noeta.host.registry import Registry, check_instance
 from noeta.testing.extension.performance import perform
-from noeta.testing.extension.picture import attributes
+from noeta.testing.extension.picture import attributes, picture
 from noeta.testing.extension.values import anything, drawn, values
 from noeta.testing.log_writer import LogWriter
 from noeta.testing.logs import logs
@@ -46,11 +46,14 @@ OWN, OTHER, TOMORROW = "own", "other", "of_tomorrow"
 
 
 class Performance(NamedTuple):
-    """What came of calling the hooks: those that failed, what was recorded, an attribute that changed."""
+    """What came of calling the hooks: those that failed, what was recorded, an attribute that changed, and
+    what else did that a hook was given.
+    """
 
     failures: list[PluginFailed]
     records: list[Envelope]
     changed: str
+    touched: str
 
 
 class Subject:
@@ -120,20 +123,32 @@ class Subject:
         async def all_of_them() -> None:
             with anyio.fail_after(PATIENCE):
                 for task in tasks:
-                    await perform(task)
+                    touched.update("a call they are asked about" for _ in await perform(task))
 
+        touched: set[str] = set()
         before = attributes(self.extension)
         try:
             anyio.run(all_of_them, backend="asyncio")
         except TimeoutError:
             self.fail("hooks", f"they took longer than {PATIENCE:g} s", "Let none wait for what may not come")
         after = attributes(self.extension)
+        if any(map(self._moved, tasks)):
+            touched.add("the state of the task")
         changed = [name for name in {**before, **after} if before.get(name) != after.get(name)]
         return Performance(
             failures=[failure for task in tasks for failure in task.failures],
             records=[record for task in tasks for record in task.log.records if record.by == self.name],
             changed=changed[0] if changed else "",
+            touched=min(touched, default=""),
         )
+
+    def _moved(self, task: Rehearsal) -> bool:
+        """Whether the state that hooks were shown is no longer what its log folds to."""
+        shown, first, second = (
+            (picture(state.states[self.name]), msgspec.structs.replace(state, states={}))
+            for state in (task.state, self.rehearsal(task.log).state, self.rehearsal(task.log).state)
+        )
+        return first == second != shown
 
     @cached_property
     def tasks(self) -> list[tuple[Rehearsal, Rehearsal]]:
