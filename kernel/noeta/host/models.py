@@ -1,0 +1,197 @@
+"""Calling models: which provider, how often, and when to give up for now.
+
+A call that fails for a passing reason is repeated, with growing pauses, for about a minute. Then the other
+models of the agent are tried, and then the wait becomes the task's: a row in the store and no process.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from typing import Any
+
+import anyio
+from msgspec import Struct
+from msgspec.structs import replace
+
+from noeta.core.errors import ProviderError, told
+from noeta.core.ports import Clock, Delta, Ids, ModelRequest, ModelResponse
+from noeta.core.text import meant, storable_text
+from noeta.toolkit.provider import Provider
+
+RETRIED = frozenset({"rate_limit", "overloaded", "network", "timeout", "server"})
+"""The categories of `ProviderError` that may pass by themselves."""
+PATIENCE = 60.0
+"""Seconds from the first failure of a call in which it is repeated in process."""
+FIRST_PAUSE, LONGEST_PAUSE = 0.5, 16.0
+FIRST_WAIT, LONGEST_WAIT = 60.0, 3600.0
+SILENCE = 600.0
+"""Seconds without a piece after which a stream counts as stalled."""
+MAX_DETAIL_CHARS = 2_000
+
+_log = logging.getLogger("noeta")
+
+
+class Reset(Struct, frozen=True):
+    """To those who watch live: the pieces of the reply under way are void. It begins again, or not at all."""
+
+
+class Models:
+    """The models of a host, by the names of their providers.
+
+    ``anthropic:claude`` is the model ``claude`` of the provider named ``anthropic``. A host with one provider
+    gives it every name that has no prefix.
+    """
+
+    def __init__(
+        self,
+        providers: Mapping[str, Provider],
+        clock: Clock,
+        ids: Ids,
+        *,
+        patience: float = PATIENCE,
+        silence: float = SILENCE,
+    ) -> None:
+        self._providers = dict(providers)
+        self._clock, self._ids = clock, ids
+        self._patience, self._silence = patience, silence
+
+    def find(self, model: str) -> tuple[Provider, str]:
+        """The provider of a model, and what it calls it. Raises `ProviderError` (``invalid``)."""
+        prefix, colon, name = model.partition(":")
+        if colon and prefix in self._providers:
+            return self._providers[prefix], name
+        if not colon and len(self._providers) == 1:
+            return next(iter(self._providers.values())), model
+        why = f"this host has no provider {prefix!r}{meant(prefix, self._providers)}"
+        if not colon:
+            why = f"the model {model!r} names no provider; write 'provider:model'"
+        raise ProviderError("invalid", why)
+
+    async def __call__(
+        self,
+        request: ModelRequest,
+        live: Callable[[Any], None],
+        *,
+        fallbacks: Sequence[str] = (),
+        failures: int = 0,
+    ) -> ModelResponse:
+        """The reply, its pieces told to `live` as they come; a `Reset` follows those of a failed attempt.
+
+        `fallbacks` are models to try when `request.model` is not to be had; all share one patience.
+        Raises `ProviderError`. After a passing failure it says when to come back (`retry_at`): in a minute,
+        and in twice the time for each of `failures`, the times that this happened before, up to an hour.
+        """
+        models = [request.model, *fallbacks]
+        first: ProviderError | None = None
+        for model in models:
+            try:
+                return await self._patiently(replace(request, model=model), live, len(models))
+            except ProviderError as error:
+                if first is None and error.category not in RETRIED:
+                    raise
+                # What a fallback fails with says nothing about the model that was meant.
+                first = first or error
+        assert first is not None
+        wait = min(FIRST_WAIT * 2.0 ** min(failures, 10), LONGEST_WAIT) * (0.9 + self._chance() / 10)
+        wait = max(wait, min(_seconds(first.retry_after), LONGEST_WAIT))
+        raise _again(first, first.detail, first.retry_at or self._clock.now() + wait) from first
+
+    async def _patiently(
+        self, request: ModelRequest, live: Callable[[Any], None], models: int
+    ) -> ModelResponse:
+        """The reply of one model, which has its share of the patience when there are several."""
+        attempt, until = 0, None
+        while True:
+            try:
+                return await self._attempt(request, live)
+            except ProviderError as error:
+                now = self._clock.monotonic()
+                until = until or now + self._patience / models
+                pause = min(FIRST_PAUSE * 2.0 ** min(attempt, 10), LONGEST_PAUSE)
+                pause = max(pause * (0.5 + self._chance() / 2), _seconds(error.retry_after))
+                if error.category not in RETRIED or error.retry_at is not None or now + pause > until:
+                    raise
+                attempt += 1
+                _log.info("%s: %s; trying again in %.1f s", request.model, error, pause)
+                await self._clock.sleep(pause)
+
+    async def _attempt(self, request: ModelRequest, live: Callable[[Any], None]) -> ModelResponse:
+        provider, name = self.find(request.model)
+        stream = _Stream(live)
+        try:
+            response = await self._watched(stream, provider.stream(replace(request, model=name)))
+            return replace(response, model=response.model or request.model)
+        finally:
+            stream.close()
+
+    async def _watched(self, stream: _Stream, pieces: AsyncIterator[Delta | ModelResponse]) -> ModelResponse:
+        """The reply at the end of the pieces. Raises `ProviderError`, also when they cease to come."""
+        stalled = False
+
+        async def watch() -> None:
+            nonlocal stalled
+            seen = -1
+            while stream.count != seen:
+                seen = stream.count
+                await self._clock.sleep(self._silence)
+            stalled = True
+            group.cancel_scope.cancel()
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(watch)
+            await stream.read(pieces)
+            group.cancel_scope.cancel()
+        if stream.response is None:
+            if stalled:
+                raise ProviderError("timeout", f"the model said nothing for {self._silence:g} seconds")
+            raise stream.error or ProviderError("network", "the stream ended before the reply was complete")
+        return stream.response
+
+    def _chance(self) -> float:
+        return int.from_bytes(self._ids.token()[:4], "big") / 2**32
+
+
+class _Stream:
+    """One attempt: what came of it, and who is told."""
+
+    def __init__(self, live: Callable[[Any], None]) -> None:
+        self._live = live
+        self.count = 0
+        self.response: ModelResponse | None = None
+        self.error: ProviderError | None = None
+
+    async def read(self, pieces: AsyncIterator[Delta | ModelResponse]) -> None:
+        """Read up to the reply. An error is kept, since it would leave a task group in a group."""
+        try:
+            try:
+                async for piece in pieces:
+                    if isinstance(piece, ModelResponse):
+                        # What the connection does after its last word is of no interest.
+                        self.response = piece
+                        return
+                    self.count += 1
+                    self._live(piece)
+            finally:
+                if close := getattr(pieces, "aclose", None):
+                    await close()
+        except Exception as error:
+            known = error if isinstance(error, ProviderError) else ProviderError("server", told(error))
+            self.error = _again(known, storable_text(known.detail)[:MAX_DETAIL_CHARS], known.retry_at)
+
+    def close(self) -> None:
+        """Say that the pieces told are void, unless the reply came."""
+        if self.count and self.response is None:
+            self._live(Reset())
+
+
+def _again(error: ProviderError, detail: str, retry_at: float | None) -> ProviderError:
+    """Another error of the kind. One that a provider raised is its own, and may be raised again."""
+    return ProviderError(
+        error.category, detail, retry_after=error.retry_after, status=error.status, retry_at=retry_at
+    )
+
+
+def _seconds(given: float | None) -> float:
+    """A time that a server asked for, 0 for none and for nonsense."""
+    return given if given is not None and given > 0 else 0.0
