@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
 from typing import Any
 
 import anyio
@@ -9,19 +10,13 @@ from msgspec import to_builtins
 from msgspec.structs import replace
 
 from noeta.core import records as r
+from noeta.core import tool as t
 from noeta.core.errors import NotStorable, told
 from noeta.core.gates import Ask, Deny, Rewrite, opinions, resolve, resolve_asks
 from noeta.core.messages import Message, Text, ToolResult, ToolUse
 from noeta.core.state import Call
 from noeta.core.text import meant, storable_text
-from noeta.core.tool import (
-    MAX_ATTEMPTS,
-    RESULT_CEILING_CHARS,
-    Tool,
-    ToolOutput,
-    text_output,
-    tool_flags,
-)
+from noeta.core.tool import Tool, ToolOutput, text_output, tool_flags
 from noeta.core.view import TaskView
 from noeta.core.work import Gating, Work
 
@@ -42,13 +37,10 @@ async def settle(work: Work) -> str:
     flags = {id: tool_flags(_tool(work, id)) for id in ready}
     ready.sort(key=lambda id: flags[id].run_last)
     while ready:
-        count = 1
-        while count < min(len(ready), SIDE_BY_SIDE) and all(
-            _tool(work, id).read_only for id in ready[: count + 1]
-        ):
-            count += 1
-        await _run(work, ready[:count])
-        ready = ready[count:]
+        reads = list(takewhile(lambda id: _tool(work, id).read_only, ready[:SIDE_BY_SIDE]))
+        together = reads or ready[:1]
+        await _run(work, together)
+        ready = ready[len(together) :]
     waits = {call.on for call in work.state.open_calls}
     return "children" if waits == {"children"} else "question" if waits else ""
 
@@ -63,9 +55,7 @@ async def _prepared(work: Work, call: Call) -> bool:
     if call.status == "started":
         return await _recovered(work, call, tool)
     if call.status == "answered" and call.on in WAITS:
-        return tool is not None or _refused(
-            work, call, f"The tool {call.name} is gone, so its call cannot go on."
-        )
+        return tool is not None or _refused(work, call, f"The tool {call.name} is no longer there.")
     return await gate(work, call)
 
 
@@ -84,7 +74,7 @@ async def _recovered(work: Work, call: Call, tool: Tool | None) -> bool:
         if isinstance(output, ToolOutput):
             await _land(work, call, stage, output)
             return False
-    if not _repeatable(tool) or call.attempts >= MAX_ATTEMPTS:
+    if not _repeatable(tool) or call.attempts >= t.MAX_ATTEMPTS:
         return _refused(work, call, unknown)
     return await gate(work, call)
 
@@ -105,9 +95,8 @@ async def gate(work: Work, call: Call) -> bool:
         decision = resolve(use, answers, rewrites=rewrites, approved=approved)
         if decision.verdict == "ask" and (given := await work.hooks.resolve_ask(work, use, decision.asks)):
             answers.append(given)
-            decision = replace(
-                resolve_asks(use, decision, given[1], rewrites=rewrites), winner=len(answers) - 1
-            )
+            decision = resolve_asks(use, decision, given[1], rewrites=rewrites)
+            decision = replace(decision, winner=len(answers) - 1)
         before = work.gatings.get(call.id)
         record = r.Gated(call=call.id, opinions=opinions(answers), winner=decision.winner)
         if record.opinions and (before is None or record != before.record):
@@ -117,12 +106,8 @@ async def gate(work: Work, call: Call) -> bool:
             case Deny(reason=reason):
                 return _refused(work, call, reason or "The call was refused.")
             case Ask(prompt=prompt):
-                detail = {
-                    "prompt": prompt,
-                    "name": use.name,
-                    "input": use.input,
-                    "asks": to_builtins(decision.asks),
-                }
+                asks = to_builtins(decision.asks)
+                detail = {"prompt": prompt, "name": use.name, "input": use.input, "asks": asks}
                 work.put(r.ToolParked(call=call.id, park=call.park + 1, on="approval", detail=detail))
                 return False
             case Rewrite():
@@ -220,7 +205,7 @@ def finish(work: Work, call: Call, output: ToolOutput) -> None:
     tool = work.tool(call)
     content: list[Any] = [b for b in output.content if not isinstance(b, Text) or b.text]
     limit = tool_flags(tool).max_result_chars if tool else None
-    if limit is not None and len(output.text) > min(limit, RESULT_CEILING_CHARS):
+    if limit is not None and len(output.text) > min(limit, t.RESULT_CEILING_CHARS):
         spilled = Text(text=work.outside.spill(output.text, f"{work.state.task}-{call.id}"))
         content = [spilled, *(block for block in content if not isinstance(block, Text))]
     fact = r.ToolFinished(call=call.id, is_error=output.is_error, meta=output.meta, end_turn=output.end_turn)

@@ -186,9 +186,8 @@ class Runner:
         if state.turn:
             work.look()
             for call in state.open_calls:
-                self._cancel(
-                    [id for id, c in state.children.items() if c.call == call.id and not c.background]
-                )
+                mine = [id for id, child in state.children.items() if child.call == call.id]
+                self._cancel([id for id in mine if not state.children[id].background])
                 await withdraw(work, call, "The person stopped the turn before this call was finished.")
             work.put(r.Interrupted(by=stop.by))
         if isinstance(stop, Cancel) or state.one_shot:

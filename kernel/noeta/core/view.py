@@ -146,9 +146,8 @@ class TaskView(CoreNotices):
         data = core_entry(kind, data) if extension == CORE else data
         if isinstance(data, Erased):
             data = replace(data, along=[*data.along, *quoting(self.folded().conversation, data.seqs)])
-        self.pending.append(
-            encode(0, 0.0, extension, kind, data, message=message, by=self.plugin, hook=self.hook)
-        )
+        made = encode(0, 0.0, extension, kind, data, message=message, by=self.plugin, hook=self.hook)
+        self.pending.append(made)
 
     def enqueue(
         self, body: str | Message | NewEntry, *, dedupe_key: str | None = None, task_id: str | None = None
@@ -216,10 +215,11 @@ class TaskView(CoreNotices):
         with self.views.apart("compact_advice"):
             return await self.views.hooks.before_compact(self.views, trigger, instructions)
 
-    def begin(self, hook: str) -> None:
-        """`hook` runs from here; what it stages is its own, also when it runs inside another one."""
+    def begin(self, hook: str) -> TaskView:
+        """This view, on which `hook` runs from here; what it stages is its own, also inside another one."""
         self._outer.append((self.hook, self.pending, self.creates, self.enqueued))
         self.hook, self.pending, self.creates, self.enqueued = hook, [], [], []
+        return self
 
     def end(self) -> None:
         """The hook is over and what it staged is used or dropped."""
@@ -263,15 +263,11 @@ class Views:
 
     def view(self, plugin: str, hook: str) -> TaskView:
         """The plugin's view, ready to stage work for `hook`."""
-        view = self._views[plugin]
-        view.begin(hook)
-        return view
+        return self._views[plugin].begin(hook)
 
     def stage(self, plugin: str, hook: str) -> TaskView:
         """One more view of the plugin, for what stages beside its hooks."""
-        view = self.made(plugin)
-        view.begin(hook)
-        return view
+        return self.made(plugin).begin(hook)
 
     def settle(self, plugin: str, hook: str) -> None:
         """The hook returned: what it staged is kept."""
@@ -294,8 +290,7 @@ class Views:
         """Change these fields of every view."""
         self._fields |= fields
         for view in self._views.values():
-            for name, value in fields.items():
-                setattr(view, name, value)
+            vars(view).update(fields)
 
     async def residents(self, lead: bool, keeps_tail: bool | None, kept: Sequence[Message]) -> list[Message]:
         """Ask every plugin what to attach again around a summary."""
@@ -310,9 +305,7 @@ class Views:
     def apart(self, method: str) -> Iterator[None]:
         """Inside, a hook asks other plugins: in a round that stands alone and takes nothing of its time."""
         if self._apart:
-            raise RuntimeError(
-                f"view.{method} was called while view.{self._apart} runs; await that one first"
-            )
+            raise RuntimeError(f"view.{method} was called while view.{self._apart} runs; await that first")
         self._apart = method
         try:
             yield

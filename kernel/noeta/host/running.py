@@ -16,6 +16,7 @@ from noeta.core.ports import Delta, ModelRequest, ModelResponse
 from noeta.core.runner import Runner
 from noeta.core.state import TaskState
 from noeta.core.work import Work
+from noeta.host.bell import Bell
 from noeta.host.beside import beside
 from noeta.host.claimed import Means, redeliver, take_up
 from noeta.host.keeps import Keeps
@@ -55,8 +56,7 @@ class Running:
         self._scope = anyio.CancelScope()
         self._changed = anyio.Event()
         self._stopping = False
-        self._stirred = False
-        self._waiting: anyio.CancelScope | None = None
+        self._bell = Bell()
         self._runner: Runner | None = None
         # The first seq that is staged, and since when.
         self._staged = (0, 0.0)
@@ -77,9 +77,7 @@ class Running:
 
     def stir(self) -> None:
         """Look again, something changed."""
-        self._stirred = True
-        if self._waiting:
-            self._waiting.cancel()
+        self._bell.ring()
         self._changed.set()
         self._changed = anyio.Event()
 
@@ -136,10 +134,7 @@ class Running:
         """Look at the inbox and at what is staged, whenever something changed and every second."""
         async with self._means.store.watch(self.claim.task) as watch:
             while True:
-                if not self._stirred:
-                    with anyio.CancelScope() as self._waiting:
-                        await watch.wait(TICK_SECONDS)
-                self._stirred = False
+                await self._bell.wait(watch, TICK_SECONDS)
                 self._changed.set()
                 self._changed = anyio.Event()
                 if self._stopping and not any(

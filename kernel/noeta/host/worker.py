@@ -10,10 +10,12 @@ import anyio
 
 from noeta.core.errors import Fenced, StoreError, told
 from noeta.core.log import Claim
+from noeta.host.bell import Bell
 from noeta.host.beside import beside
 from noeta.host.claimed import Means
 from noeta.host.running import Running
 from noeta.host.unfit import Unfit
+from noeta.toolkit.store import Clock
 
 POLL_SECONDS = 1.0
 """How often the store is asked for work even when it says nothing. What it says only makes it quicker."""
@@ -51,8 +53,7 @@ class Worker:
         # How often a task was not run, and crashed, here since it was last run to a wait.
         self._refused: dict[str, int] = {}
         self._crashed: dict[str, int] = {}
-        self._stopping = self._stirred = False
-        self._waiting: anyio.CancelScope | None = None
+        self._stopping, self._bell = False, Bell()
         self._jobs, self._done = 0, anyio.Event()
 
     async def run(self) -> None:
@@ -71,12 +72,7 @@ class Worker:
     def stop(self) -> None:
         """Claim nothing more, and let `run` end soon."""
         self._stopping = True
-        self._stir()
-
-    def _stir(self) -> None:
-        self._stirred = True
-        if self._waiting:
-            self._waiting.cancel()
+        self._bell.ring()
 
     async def _claiming(self) -> None:
         async with self._means.store.watch() as watch:
@@ -84,17 +80,14 @@ class Worker:
             while not self._stopping:
                 try:
                     seconds = await self._look()
-                    if not self._stirred:
-                        with anyio.CancelScope() as self._waiting:
-                            await watch.wait(seconds)
-                    self._stirred, pause = False, POLL_SECONDS
+                    await self._bell.wait(watch, seconds)
+                    pause = POLL_SECONDS
                 except Fenced:
                     self._lose()
                 except StoreError as error:
                     pause = min(2 * pause, LONGEST_PAUSE)
                     _log.warning("no work for %.0f s: %s", pause, error)
-                    with anyio.CancelScope() as self._waiting:
-                        await self._means.clock.sleep(pause)
+                    await self._bell.wait(_Pause(self._means.clock), pause)
 
     async def _look(self) -> float:
         """Fire what is due, claim what is ready; the seconds until there may be something else to do."""
@@ -129,7 +122,7 @@ class Worker:
         try:
             error = await self._run(running)
             self._running.discard(running)
-            self._stir()
+            self._bell.ring()
             if error is None:
                 self._refused.pop(claim.task, None)
                 self._crashed.pop(claim.task, None)
@@ -215,3 +208,15 @@ class Worker:
         await self._means.clock.sleep(self._grace)
         for running in list(self._running):
             running.cut()
+
+
+class _Pause:
+    """A watch of nothing but time: a store that fails may fail to be watched."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+
+    async def wait(self, timeout: float) -> bool:
+        """Wait that long."""
+        await self._clock.sleep(timeout)
+        return False
