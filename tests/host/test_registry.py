@@ -240,3 +240,21 @@ def test_settings_that_do_not_fit_are_refused_by_name(given: dict[str, Any], say
 def test_settings_are_what_the_plugin_declares() -> None:
     plugin_ = type("Plugin", (Extension,), {"name": "needs", "Settings": Needs})(key="x")
     assert plugin_.settings == Needs("x")
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [
+        {"on_error": {"before_tool": "open"}},
+        {"before": "audit"},
+        {"folds": ["audit"]},
+        {"record_types": {"a.b": int}},
+    ],
+)
+def test_what_an_instance_declares_for_itself_is_checked_too(declared: dict[str, Any]) -> None:
+    own = type("Own", (Extension,), {"name": "own"})()
+    vars(own).update(declared)
+    with pytest.raises(ComposeError, match=f"'own', {next(iter(declared))}"):
+        Registry().compose([own])
+    vars(own).update({"on_error": {"before_tool": "park"}, "before": (), "folds": ("a",), "record_types": {}})
+    Registry().compose([own])

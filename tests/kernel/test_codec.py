@@ -21,6 +21,7 @@ from noeta.core.codec import (
     Line,
     decode,
     encode,
+    placed,
     recorded,
     with_body,
 )
@@ -222,6 +223,14 @@ def test_a_large_body_is_stored_beside_the_line_and_comes_back_whole(data: str, 
     assert bool(bare.message) == (not text)
 
 
+@pytest.mark.parametrize("data", ["", "x" * MAX_INLINE_BYTES])
+def test_a_record_made_before_its_place_is_known_is_the_one_made_there(data: str) -> None:
+    staged = encode(0, 0.0, "x", "k", data, message=user("m"), by="x", hook="on_event")
+    assert placed(staged, 7, 2.5) == encode(
+        7, 2.5, "x", "k", data, message=user("m"), by="x", hook="on_event"
+    )
+
+
 def test_a_body_at_the_limit_stays_in_the_line() -> None:
     at_limit = "x" * (MAX_INLINE_BYTES - 2)
     assert encode(1, 0.0, "x", "k", at_limit).blobs == ()
@@ -265,6 +274,7 @@ RAW_BREAK = msgspec.Raw(b'{\n"a":1}')
     "arguments",
     [
         {"data": {1: "a", "1": "b"}},
+        {"data": {1: "a", "1": "a"}},
         {"data": 10**5_000},
         {"at": math.nan},
         {"at": math.inf},

@@ -6,6 +6,7 @@ import gc
 import socket
 import subprocess
 import sys
+import time
 import weakref
 from typing import Any
 
@@ -107,6 +108,22 @@ def test_a_long_value_is_not_repeated() -> None:
     said = check_schema(FILES, {"path": "a", "mode": "x" * 1_000})
     assert said is not None
     assert len(said) < 200
+
+
+def test_a_sentence_is_short_and_soon_there_however_much_is_wrong() -> None:
+    names = {f"name{i}": {"type": "integer"} for i in range(2_000)}
+    many = {"type": "object", "properties": names, "additionalProperties": False}
+    said = check_schema(many, {"name" * 5_000: 1})
+    assert said is not None
+    assert len(said) < 2_000
+    assert said.endswith("'name39' and 1960 more")
+    fixed = {"type": "object", "properties": {"a": {"enum": [*names]}, "b": {"const": [0] * 9_999}}}
+    for value in ({"a": "nam"}, {"b": 1}):
+        assert len(check_schema(fixed, value) or "") < 2_000
+    numbers = {"type": "object", "properties": {"a": {"type": "array", "items": {"type": "integer"}}}}
+    begun = time.process_time()
+    assert "must be of type integer, not string" in (check_schema(numbers, {"a": ["x"] * 200_000}) or "")
+    assert time.process_time() - begun < 5
 
 
 def test_a_key_without_a_name_for_it_is_told_as_unknown() -> None:

@@ -283,13 +283,10 @@ def recorded(envelope: Envelope, types: Mapping[str, Any] | None = None) -> Reco
             data = msgspec.json.decode(envelope.data, type=(types or {}).get(envelope.kind, Any))
         elif not envelope.erased or envelope.data != NULL:
             data = DECODERS[envelope.kind].decode(envelope.data)
-    if isinstance(data, CompactedParts):
-        data = compacted(data)
-    head = {
-        name: getattr(envelope, name) for name in ("seq", "at", "extension", "kind", "by", "hook", "erased")
-    }
-    message = decode_message(bytes(envelope.message)) if envelope.message else None
-    return Recorded(data=data, message=message, **head)
+    fields = {name: getattr(envelope, name) for name in Recorded.__struct_fields__}
+    fields["data"] = compacted(data) if isinstance(data, CompactedParts) else data
+    fields["message"] = decode_message(bytes(envelope.message)) if envelope.message else None
+    return Recorded(**fields)
 
 
 def compacted(parts: CompactedParts) -> Compacted:

@@ -24,6 +24,9 @@ from noeta.toolkit.dispatch import Hooks, Impl
 from noeta.toolkit.errors import ComposeError
 from noeta.toolkit.hooks import HOOKS, Hook
 
+DECLARED = {"add_to", "folds", "before", "after", "Settings", "on_error", "record_types"}
+"""What a class declares, and an instance may declare for itself."""
+
 
 class Registry(pluggy.PluginManager):
     """Knows the class of every plugin. `set_blocked(name)` keeps a plugin out of every agent."""
@@ -120,7 +123,9 @@ def in_order(extensions: Sequence[Extension]) -> list[Extension]:
 
 
 def check_instance(extension: object) -> None:
-    """Raise `ComposeError` unless this is an extension with a good name, compared by identity."""
+    """Raise `ComposeError` unless this is an extension with a good name, compared by identity, and all that
+    it declares for itself is of its form.
+    """
     cls = type(extension)
     if not isinstance(extension, Extension):
         shown = extension.__name__ if isinstance(extension, type) else repr(extension)
@@ -145,6 +150,8 @@ def check_instance(extension: object) -> None:
     if own := sorted(HOOKS.keys() & getattr(extension, "__dict__", {}).keys()):
         why = "a hook on an instance is never called"
         raise ComposeError(name, own[0], why, "Define it as a method of the class")
+    if DECLARED & getattr(extension, "__dict__", {}).keys():
+        check_declarations(extension, name)
 
 
 def check_class(cls: type[Extension], name: str) -> None:
@@ -165,21 +172,24 @@ def check_class(cls: type[Extension], name: str) -> None:
         if (hint := meant(found, HOOKS, 0.85)) and not any(_overrides(cls, h) for h in HOOKS if h in hint):
             why = f"there is no such hook{hint}"
             raise ComposeError(name, f"method {found}", why, "Rename it, with a leading _ if it is no hook")
+    check_declarations(cls, name)
+
+
+def check_declarations(of: type[Extension] | Extension, name: str) -> None:
+    """Raise `ComposeError` for the first attribute of a class or an instance that is not of its form."""
     for attribute in ("add_to", "folds", "before", "after"):
-        value = getattr(cls, attribute)
+        value = getattr(of, attribute)
         if not isinstance(value, tuple) or not all(isinstance(entry, str) for entry in value):
             raise ComposeError(name, attribute, f"{value!r} is no tuple of names", 'Write ("one", "two")')
-    if cls.Settings is not None and not hasattr(cls.Settings, "__struct_fields__"):
-        raise ComposeError(
-            name, "Settings", f"{cls.Settings!r} is no struct", "Derive it from msgspec.Struct"
-        )
+    if of.Settings is not None and not hasattr(of.Settings, "__struct_fields__"):
+        raise ComposeError(name, "Settings", f"{of.Settings!r} is no struct", "Derive it from msgspec.Struct")
     for attribute in ("on_error", "record_types"):
-        if not isinstance(value := getattr(cls, attribute), Mapping | None):
+        if not isinstance(value := getattr(of, attribute), Mapping | None):
             raise ComposeError(name, attribute, f"{value!r} is no dict", "Write a dict from names")
-    for kind, type_ in (cls.record_types or {}).items():
+    for kind, type_ in (of.record_types or {}).items():
         if why := _undecodable(kind, type_):
             raise ComposeError(name, f"record_types, {kind!r}", why, "Declare another kind or type")
-    for found, policy in cls.on_error.items():
+    for found, policy in of.on_error.items():
         if found not in HOOKS:
             why = f"there is no hook {found!r}{meant(found, HOOKS)}"
             raise ComposeError(name, "on_error", why, "Name a hook")

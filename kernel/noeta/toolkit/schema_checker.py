@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import jsonschema  # type: ignore[import-untyped]
@@ -17,6 +18,10 @@ from noeta.core.text import meant
 
 SHOWN_CHARS = 80
 """A value longer than this is not quoted whole."""
+SHOWN_NAMES = 40
+"""Of more names than these, or of more values, the rest is counted."""
+MOST_ERRORS = 1_000
+"""Of a value with more mistakes than these, the others are not looked for."""
 
 
 class Checker:
@@ -52,7 +57,7 @@ class Checker:
     def check(self, value: object) -> str | None:
         """What is wrong with `value`, None when it fits."""
         try:
-            errors = list(self._validator.iter_errors(value))
+            errors = list(islice(self._validator.iter_errors(value), MOST_ERRORS))
         except RecursionError:
             return "the schema is wrong: it refers to itself without end, or the value is nested too deep"
         except Exception as error:
@@ -107,20 +112,20 @@ def sentence(errors: Iterable[Any]) -> str:
             known = error.schema.get("properties", {})
             patterns = error.schema.get("patternProperties", {})
             extra = next(n for n in value if n not in known and not any(re.search(p, n) for p in patterns))
-            listed = f"; known are {', '.join(map(repr, known))}" if known else ""
-            return f"{place}{_step(extra)}: there is no such property{meant(extra, known)}{listed}"
+            listed = f"; known are {_listed(known)}" if known else ""
+            return f"{place}{_step(extra)}: there is no such property{_meant(extra, known)}{listed}"
         case "required":
             missing = next(name for name in allowed if name not in value)
             return f"{place}{_step(missing)}: it is required and missing"
         case "const":
-            return f"{place}: must be {allowed!r}, not {_shown(value)}"
+            return f"{place}: must be {_shown(allowed)}, not {_shown(value)}"
         case "enum":
             hint = (
-                meant(value, [name for name in allowed if isinstance(name, str)])
+                _meant(value, [name for name in allowed if isinstance(name, str)])
                 if isinstance(value, str)
                 else ""
             )
-            return f"{place}: must be one of {', '.join(map(repr, allowed))}, not {_shown(value)}{hint}"
+            return f"{place}: must be one of {_listed(allowed)}, not {_shown(value)}{hint}"
         case "type" | "anyOf" | "oneOf" if types := _types(error):
             return f"{place}: must be of type {' or '.join(types)}, not {_type(value)}"
     said, whole = error.message, repr(value)
@@ -183,3 +188,14 @@ def _step(name: str | int) -> str:
 def _shown(value: object) -> str:
     text = repr(value)
     return text if len(text) <= SHOWN_CHARS else f"{text[:SHOWN_CHARS]}..."
+
+
+def _listed(values: Iterable[object]) -> str:
+    shown = list(map(_shown, values))
+    rest = f" and {len(shown) - SHOWN_NAMES} more" if len(shown) > SHOWN_NAMES else ""
+    return ", ".join(shown[:SHOWN_NAMES]) + rest
+
+
+def _meant(given: str, known: Iterable[str]) -> str:
+    # Comparing costs the product of the lengths, and who writes that much means no name.
+    return meant(given, known) if len(given) <= SHOWN_CHARS else ""
