@@ -55,6 +55,11 @@ async def test_history_runs_through_the_tasks_that_a_task_continues(store: InMem
     assert names == ["x.noted"] * 4 + ["x.of_b"] * 2 + ["y.of_c"] * 2
 
 
+async def test_a_task_may_begin_further_back_than_the_one_it_continues(store: InMemoryStore) -> None:
+    await store.create(task("d", [line(seq) for seq in range(4, 6)], base="b"))
+    assert await seqs(history(store, "d")) == [[1, 2, 3], [4, 5]]
+
+
 @pytest.mark.parametrize(
     ("after", "through", "found"),
     [

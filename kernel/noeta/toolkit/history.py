@@ -82,7 +82,6 @@ def spans(chain: Sequence[TaskRow], after: int, through: int | None) -> Iterator
     `chain` is what `lineage` gives.
     """
     for place in range(len(chain) - 1, -1, -1):
-        row, end = chain[place], through
-        if place and (end is None or chain[place - 1].through < end):
-            end = chain[place - 1].through
-        yield row.task, max(after, row.through), end
+        # A task may begin further back than the task it continues does.
+        ends = [row.through for row in chain[:place]] + ([] if through is None else [through])
+        yield chain[place].task, max(after, chain[place].through), min(ends, default=None)
