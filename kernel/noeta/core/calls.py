@@ -178,7 +178,7 @@ async def _one(work: Work, call: Call) -> None:
         if park and not hasattr(tool, "resume"):
             why = "it cannot wait without a method resume"
         elif park and park.on == "children":
-            running = {*work.state.children, *(spawn.child for spawn in stage.creates)}
+            running = {*work.state.live_children, *(spawn.child for spawn in stage.creates)}
             why = "" if park.keys and running.issuperset(park.keys) else "it waits for no children that run"
     except Exception as error:
         why = told(error)

@@ -125,7 +125,10 @@ def _child_spawned(state: TaskState, record: Envelope, data: r.ChildSpawned) -> 
 
 
 def _child_ended(state: TaskState, record: Envelope, data: r.ChildEnded) -> None:
-    state.children.pop(data.child, None)
+    child = state.children.pop(data.child, None)
+    if child is not None and not child.call:
+        # Whoever spawns it again under its key must find it.
+        state.children[data.child] = replace(child, over=True)
     for call in list(state.calls.values()):
         if call.status == "parked" and call.on == "children" and data.child in call.keys:
             ends = call.ends | {data.child: data}

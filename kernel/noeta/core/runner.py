@@ -34,7 +34,6 @@ class Runner:
         self.work: Work = work
         self.retry_at: float | None = None
         self._busy: anyio.CancelScope | None = None
-        self._ending: r.TaskEnded | None = None
         self._overflows = 0
 
     def halt(self) -> None:
@@ -175,8 +174,14 @@ class Runner:
             self._finish(r.TaskEnded(status=status, text=text, reason=fact.reason))
 
     def _finish(self, fact: r.TaskEnded) -> None:
-        self._ending = fact
-        self.work.put(fact)
+        """End the task: with the record goes word to its parent, and a cancel to its children."""
+        work, state = self.work, self.work.state
+        work.put(fact)
+        self._cancel(state.live_children)
+        if state.parent:
+            ended = r.ChildEnded(child=state.task, status=fact.status, text=fact.text, data=fact.data)
+            body, key = encode_body(replace(ended, reason=fact.reason)), f"child:{state.task}"
+            work.batch.posts.append(Post(task=state.parent, key=key, kind="child_ended", body=body))
 
     async def _stop(self, stop: Interrupt | Cancel) -> None:
         """Stop the turn: every open call gets a result, and the children it waits for are cancelled."""
@@ -211,18 +216,10 @@ class Runner:
         return not kept
 
     async def _end(self) -> bool:
-        """End the task: its parent hears of it, its children are cancelled. False when something came."""
-        work, state, fact = self.work, self.work.state, self._ending
+        """Let go of a task that has ended. False when something came."""
         await self._tell_all()
-        if fact:
-            self._cancel(list(state.children))
-            self._ending = None
-            if state.parent:
-                ended = r.ChildEnded(child=state.task, status=fact.status, text=fact.text, data=fact.data)
-                body, key = encode_body(replace(ended, reason=fact.reason)), f"child:{state.task}"
-                work.batch.posts.append(Post(task=state.parent, key=key, kind="child_ended", body=body))
-        if await self._written("ended", reason=state.ended, release=True):
-            await work.tell()
+        if await self._written("ended", reason=self.work.state.ended, release=True):
+            await self.work.tell()
             return True
         return False
 

@@ -57,11 +57,12 @@ class Call(Struct, frozen=True, kw_only=True):
 
 
 class Child(Struct, frozen=True, kw_only=True):
-    """A child task that has not ended, and the call that spawned it."""
+    """A child task, and the call that spawned it. It is `over` when its end came."""
 
     agent: str
     call: str = ""
     background: bool = False
+    over: bool = False
 
 
 class Turn(Struct, frozen=True, kw_only=True):
@@ -136,6 +137,11 @@ class TaskState(Core, kw_only=True):
         for name in _DICTS:
             setattr(other, name, dict(getattr(self, name)))
         return other
+
+    @property
+    def live_children(self) -> list[str]:
+        """The children that have not ended."""
+        return [id for id, child in self.children.items() if not child.over]
 
     @property
     def open_calls(self) -> list[Call]:

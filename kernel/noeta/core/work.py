@@ -196,9 +196,11 @@ class Work(Views):
     def admit(self, spawn: Spawn) -> Spawn:
         """`spawn` with what a child inherits.
 
-        Raises `ValueError` for an agent that cannot be this task's child, `PluginFailure` when a plugin does
-        not say what is inherited.
+        Raises `ValueError` for an agent that cannot be this task's child, or when the task is over, and
+        `PluginFailure` when a plugin does not say what is inherited.
         """
+        if self.state.ended:
+            raise ValueError("a task that has ended has no more children")
         self.outside.admit(spawn)
         return replace(spawn, config={**spawn.config, **self.hooks.inherit(self, self.state)})
 
@@ -233,10 +235,10 @@ class Work(Views):
 
     async def tell(self) -> bool:
         """Tell plugins what became durable since the last time; whether that staged anything."""
-        told = [envelope for envelope in self._events if envelope.seq <= self.durable]
-        self._events = self._events[len(told) :]
-        for envelope in told:
-            await self.hooks.on_event(self, self.recorded(envelope))
+        while self._events and self._events[0].seq <= self.durable:
+            await self.hooks.on_event(self, self.recorded(self._events[0]))
+            # Not before: when the turn is stopped meanwhile, the rest is still to be told.
+            del self._events[0]
         return self.batch != Batch()
 
     def recorded(self, envelope: Envelope) -> r.Recorded:

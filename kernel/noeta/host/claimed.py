@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 from noeta.core.codec import Envelope, decode, recorded, with_body
+from noeta.core.items import Erase, Post, encode_body
 from noeta.core.log import Claim, NewTask
 from noeta.core.ports import Clock, Delta, Ids, ModelRequest, ModelResponse
 from noeta.core.records import Recorded, TaskCreated
 from noeta.core.runner import Runner
-from noeta.core.view import Spawn
+from noeta.core.view import Spawn, child_id
 from noeta.core.work import Outside, Work
 from noeta.host.agents import Agents, Composed
 from noeta.host.birth import new_task
@@ -21,6 +22,7 @@ from noeta.host.erasure import tombstone
 from noeta.host.request import Requests, model_of
 from noeta.host.snapshot import Snapshots
 from noeta.toolkit.dispatch import Hooks
+from noeta.toolkit.errors import Duplicate
 from noeta.toolkit.history import history
 from noeta.toolkit.limits import unlimited
 from noeta.toolkit.store import Store
@@ -195,5 +197,13 @@ async def purge(store: Store, claim: Claim, seqs: Sequence[int]) -> None:
             stone, gone = tombstone(await whole(store, decode(line)))
             stones.append(stone)
             blobs |= set(gone)
-    if stones:
-        await store.purge(claim, stones, blobs)
+    # Also when nothing of it is the task's own: a snapshot may still say what was erased.
+    await store.purge(claim, stones, blobs)
+    key, last = f"erase:{child_id(claim.task, str(sorted(seqs)))}", None
+    while forks := await store.tasks(base=claim.task, after=last):
+        for fork in forks:
+            if shared := [seq for seq in seqs if seq <= fork.through]:
+                body = encode_body(Erase(seqs=shared))
+                with suppress(Duplicate):
+                    await store.post(Post(task=fork.task, key=key, kind="erase", body=body))
+        last = forks[-1]

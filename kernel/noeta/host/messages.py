@@ -5,15 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import overload
 
-from noeta.core.conversation import Conversation
-from noeta.core.messages import Message
+from noeta.core.conversation import Conversation, Item
+from noeta.core.messages import Message, encode_message, user
+
+GONE = encode_message(user("[A message that stood here was taken out.]"))
+"""Stands in for a message of the person that no model can do without."""
 
 
 class Messages(Sequence[Message]):
-    """The messages of a conversation as it is now. Making one costs the same for any length."""
+    """The messages of a conversation as it is now. Making one costs the same for any length.
+
+    What a person says comes first and last. Where that was erased, `GONE` stands in its place.
+    """
 
     def __init__(self, conversation: Conversation) -> None:
-        self._items = conversation.copy()
+        items = conversation.copy()
+        if not items or items[-1].message.role == "assistant":
+            items.add(items.last_seq, GONE)
+        self._items: Sequence[Item] = items
+        if items[0].message.role != "user":
+            self._items = [Item(0, GONE), *items]
 
     def __len__(self) -> int:
         return len(self._items)

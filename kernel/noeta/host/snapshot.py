@@ -24,7 +24,7 @@ from noeta.core.state import Core, TaskState
 from noeta.toolkit.history import history, messages
 from noeta.toolkit.store import Store
 
-CORE_FINGERPRINT = "2"
+CORE_FINGERPRINT = "3"
 """Changes with every change of what the kernel's part holds or means."""
 MIN_RECORDS = 200
 SHARE = 0.1

@@ -31,6 +31,7 @@ from noeta.core.ports import ModelRequest
 from noeta.core.runner import Runner
 from noeta.core.state import TaskState
 from noeta.core.tool import MAX_ATTEMPTS
+from noeta.host.registry import Registry
 from noeta.testing.clock import FrozenClock, SeededIds
 from noeta.testing.harness import Harness
 from noeta.testing.mortal import Death, Effects, Mortal
@@ -70,14 +71,16 @@ class Outside:
 class CrashBench(Mortal):
     """A harness whose worker dies at one effect. `run` goes on with the next worker."""
 
-    def __init__(self, make_plugins: MakePlugins, script: Script, effects: Effects) -> None:
+    def __init__(
+        self, make_plugins: MakePlugins, script: Script, effects: Effects, registry: Registry
+    ) -> None:
         self.outside: Outside = Outside()
         self._make, self._script = make_plugins, script
         self._prompts: dict[str, str] = {}
         self._says: Reply | None = None
         store = InMemoryStore(clock := FrozenClock(), ids := SeededIds())
         self._world: dict[str, Any] = {"store": store, "clock": clock, "ids": ids, "lease": LEASE}
-        self._world["provider"] = ScriptedProvider(respond=self._respond)
+        self._world |= {"provider": ScriptedProvider(respond=self._respond), "registry": registry}
         self._begin(effects)
 
     def _begin(self, effects: Effects) -> None:
@@ -162,8 +165,10 @@ async def check_crashes(
     outcome: then its result, its act and the plugins' states may differ.
     """
 
+    registry = Registry()
+
     async def whole(effects: Effects) -> tuple[CrashBench, dict[str, list[str]]]:
-        bench = CrashBench(make_plugins, script, effects)
+        bench = CrashBench(make_plugins, script, effects, registry)
         task = await bench.start(prompt)
         await drive(bench, task) if drive else await bench.run()
         return bench, await picture(bench, seen)
@@ -254,7 +259,7 @@ def _words(state: TaskState, seen: Callable[[str, Any], Any]) -> Iterator[str]:
         broken = state.broken.get(name)
         yield _plain(f"plugin {name}: {f'broken: {broken.why}' if broken else repr(seen(name, own))}")
     yield f"timers {[(timer.name, timer.text) for timer in state.timers.values()]}"
-    yield f"children {[child.agent for child in state.children.values()]}"
+    yield f"{len(state.live_children)} children live"
     yield f"a turn is under way: {state.turn is not None}"
 
 

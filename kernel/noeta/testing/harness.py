@@ -26,6 +26,7 @@ from noeta.core.state import TaskState
 from noeta.host.agents import Agents
 from noeta.host.birth import new_task
 from noeta.host.claimed import Means, redeliver, take_up, whole
+from noeta.host.registry import Registry
 from noeta.host.snapshot import Snapshots
 from noeta.testing.clock import FrozenClock, SeededIds
 from noeta.testing.nowhere import Nowhere
@@ -41,7 +42,7 @@ class Harness:
     """A store, a model that says what `script` says, and a worker that runs when it is told to.
 
     `plugins` make up the agent ``agent``; `agents` are more. `store`, `clock`, `ids` and `provider` may be
-    shared with another harness: that is a restart.
+    shared with another harness: that is a restart. A shared `registry` checks each class of plugins once.
     """
 
     def __init__(
@@ -54,6 +55,7 @@ class Harness:
         clock: FrozenClock | None = None,
         ids: SeededIds | None = None,
         provider: ScriptedProvider | None = None,
+        registry: Registry | None = None,
         **fields: Any,
     ) -> None:
         self.clock: FrozenClock = clock or FrozenClock()
@@ -66,7 +68,7 @@ class Harness:
         env = {"env": Nowhere()}
         self.means: Means = Means(
             store=self.store,
-            agents=Agents([agent, *agents]),
+            agents=Agents([agent, *agents], registry),
             clock=self.clock,
             ids=self.ids,
             model=self._model,

@@ -13,6 +13,7 @@ from noeta.core.parts import Offer
 from noeta.core.runner import Runner
 from noeta.core.tool import Tool
 from noeta.core.work import Work
+from noeta.host.registry import Registry
 from noeta.testing.clock import FrozenClock, SeededIds
 from noeta.testing.harness import Harness
 from noeta.testing.scripted_provider import ScriptedProvider
@@ -112,9 +113,11 @@ class Mortal(Harness):
         clock: FrozenClock,
         ids: SeededIds,
         provider: ScriptedProvider,
+        registry: Registry,
         lease: float = 30.0,
     ) -> None:
-        super().__init__(plugins, store=store, clock=clock, ids=ids, provider=provider)
+        world: dict[str, Any] = {"clock": clock, "ids": ids, "provider": provider, "registry": registry}
+        super().__init__(plugins, store=store, **world)
         self.effects: Effects = effects
         watched: Any = Watched(store, effects, WRITES, "store")
         watched.claim = effects.around("store.claim", partial(store.claim, lease=lease))
