@@ -1,5 +1,7 @@
 """noeta runs agents that have to keep running. This is what the author of a plugin needs."""
 
+from typing import TYPE_CHECKING
+
 from noeta.core.errors import NoetaError as NoetaError
 from noeta.core.errors import RequestStale as RequestStale
 from noeta.core.errors import SettingsError as SettingsError
@@ -56,6 +58,9 @@ from noeta.toolkit.function_tool import function_tool as function_tool
 from noeta.toolkit.keep import KeptClaim as KeptClaim
 from noeta.toolkit.tool_set import ToolSet as ToolSet
 
+if TYPE_CHECKING:
+    from noeta.host.host import Host as Host
+
 __all__ = [
     "ERASED_KIND",
     "MAX_ATTEMPTS",
@@ -78,6 +83,7 @@ __all__ = [
     "ExecEnv",
     "Extension",
     "Gate",
+    "Host",
     "Image",
     "KeptClaim",
     "Message",
@@ -113,3 +119,15 @@ __all__ = [
     "text_output",
     "tool_flags",
 ]
+
+
+def __getattr__(name: str) -> object:
+    # Who writes a plugin needs no host, and importing one costs more than all the rest.
+    if name == "Host":
+        from noeta.host.host import Host
+
+        return Host
+    raise AttributeError(f"module 'noeta' has no attribute {name!r}")
+
+
+del TYPE_CHECKING

@@ -22,6 +22,8 @@ from noeta.host.claimed import Means, redeliver, take_up
 from noeta.host.keeps import Keeps
 from noeta.host.models import Models
 from noeta.host.quarantine import is_poison, quarantine
+from noeta.host.reach import Reach
+from noeta.host.request import model_of
 from noeta.host.unfit import Unfit, check_fit
 
 TICK_SECONDS = 1.0
@@ -37,7 +39,8 @@ _log = logging.getLogger("noeta")
 class Running:
     """A claim from its beginning to its end.
 
-    `tell` is told, while the task runs, of the seq it is at and of what is of interest live. `crashes` is how
+    `tell` is told, while the task runs, of the seq it is at and of what is of interest live, and of None when
+    it runs no more. `crashes` is how
     often the task failed here without getting on.
     """
 
@@ -74,6 +77,7 @@ class Running:
                 await _save(self._runner.work)
         finally:
             self.keeps.lose()
+            self._tell(self.claim.task, 0, None)
 
     def stir(self) -> None:
         """Look again, something changed."""
@@ -98,16 +102,21 @@ class Running:
 
     async def _taken_up(self) -> Runner:
         means, task = self._means, self.claim.task
+        reach = Reach(means, task)
+        context = {**reach.of_calls, "keep": self.keeps.keep}
         try:
             runner = await take_up(
-                means, self.claim, wake=self._wake, kept=lambda: bool(self.keeps), keep=self.keeps.keep
+                means, self.claim, wake=self._wake, kept=lambda: bool(self.keeps), **context
             )
         except ValueError as error:
             raise Unfit(task, str(error)) from error
         work = runner.work
         check_fit(work)
+        agent = means.agents[work.state.agent].agent
+        reach.model = model_of(agent, work.state.config)
+        work.set(**reach.of_views)
         work.outside.live = lambda piece: self._tell(task, work.state.seq, piece)
-        work.outside.model = partial(self._model, work, means.agents[work.state.agent].agent.fallbacks)
+        work.outside.model = partial(self._model, work, agent.fallbacks)
         return runner
 
     async def _model(

@@ -77,3 +77,12 @@ class ComposeError(NoetaError):
         self.why: str = why
         self.way_out: str = way_out
         super().__init__(f"Plugin {plugin!r}, {place}: {why}. {way_out}.")
+
+
+class NotWaiting(NoetaError):
+    """The call does not wait for an answer: it runs, is settled, or was never made."""
+
+    def __init__(self, task: str, call: str) -> None:
+        self.task: str = task
+        self.call: str = call
+        super().__init__(f"Call {call!r} of task {task!r} does not wait for an answer.")

@@ -1,0 +1,103 @@
+"""Following a task: its records, and between them what is only told live."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing, contextmanager
+
+from noeta.core.ports import Delta
+from noeta.core.records import CORE, Recorded
+from noeta.host.bell import Bell
+from noeta.host.context import Progress
+from noeta.host.models import Reset
+from noeta.host.reading import Reader
+from noeta.toolkit.store import Store
+
+Live = Delta | Reset | Progress
+"""What is told live: a piece of a reply, that the pieces so far are void, what a call reports."""
+SETTLING = frozenset({"model_replied", "model_failed", "turn_done", "turn_failed", "interrupted"})
+"""Core kinds that settle what was told live before them."""
+MAX_PIECES = 10_000
+LOOK_SECONDS = 5.0
+
+
+class Followers:
+    """Who follows tasks in this process, and the pieces of each reply under way, for who comes late."""
+
+    def __init__(self) -> None:
+        self._followers: dict[str, set[_Follower]] = {}
+        self._under_way: dict[str, list[tuple[int, Live]]] = {}
+
+    def tell(self, task: str, seq: int, piece: object) -> None:
+        """A piece of a task that is at `seq`; None when the task does not run here any more."""
+        if piece is None:
+            self._under_way.pop(task, None)
+            return
+        assert isinstance(piece, Live)
+        known = self._under_way.setdefault(task, [])
+        if isinstance(piece, Reset) or (known and known[-1][0] != seq) or len(known) >= MAX_PIECES:
+            known.clear()
+        if not isinstance(piece, Reset):
+            known.append((seq, piece))
+        for follower in self._followers.get(task, ()):
+            follower.add(seq, piece)
+
+    @contextmanager
+    def of(self, task: str) -> Iterator[_Follower]:
+        """One more follower of the task."""
+        follower = _Follower(list(self._under_way.get(task, ())))
+        self._followers.setdefault(task, set()).add(follower)
+        try:
+            yield follower
+        finally:
+            self._followers[task].discard(follower)
+            if not self._followers[task]:
+                del self._followers[task]
+
+
+class _Follower:
+    """The pieces that one follower has not taken yet."""
+
+    def __init__(self, pieces: list[tuple[int, Live]]) -> None:
+        self.bell = Bell()
+        self._pieces = pieces
+
+    def add(self, seq: int, piece: Live) -> None:
+        if len(self._pieces) >= MAX_PIECES:
+            # Who does not listen gets the records alone.
+            self._pieces = [(seq, Reset())]
+        self._pieces.append((seq, piece))
+        self.bell.ring()
+
+    def take(self) -> list[tuple[int, Live]]:
+        pieces, self._pieces = self._pieces, []
+        return pieces
+
+
+async def follow(
+    store: Store, reader: Reader, followers: Followers, task: str, after: int = 0
+) -> AsyncGenerator[Recorded | Live, None]:
+    """The task's records behind `after`, then new ones and what is told live, until the task has ended.
+
+    A record comes once and in order. The pieces of a reply come before its record and never after it; live
+    pieces come from the worker of this process alone. Who stops early closes it (`contextlib.aclosing`).
+    """
+    settled = 0
+    with followers.of(task) as follower:
+        async with store.watch(task) as watch:
+            while True:
+                ended, pieces, seen = (await store.task(task)).status == "ended", follower.take(), after
+                async with aclosing(reader.records(task, after)) as records:
+                    async for record in records:
+                        after = record.seq
+                        if record.extension == CORE and record.kind in SETTLING:
+                            settled = record.seq
+                        yield record
+                # What a piece was told after is durable, and was read just now.
+                for seq, piece in pieces:
+                    if seq >= settled:
+                        yield piece
+                if after == seen and not pieces:
+                    if ended:
+                        return
+                    await follower.bell.wait(watch, LOOK_SECONDS)

@@ -1,0 +1,57 @@
+"""Reading tasks from outside: their state, and their records as plugins declare them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
+from noeta.core.codec import decode, recorded
+from noeta.core.fold import Folder
+from noeta.core.records import Recorded
+from noeta.core.state import TaskState
+from noeta.host.agents import Agents
+from noeta.host.claimed import whole
+from noeta.host.snapshot import Snapshots
+from noeta.toolkit.history import history
+from noeta.toolkit.store import Store
+
+
+class Reader:
+    """Reads the tasks of a store. One whose agent is not among `agents` is read without plugins."""
+
+    def __init__(self, store: Store, agents: Agents) -> None:
+        self._store, self._agents = store, agents
+
+    async def state(self, task: str, at: int | None = None) -> TaskState:
+        """The task's state after the record `at`, or after its last one. Raises `UnknownTask`."""
+        folder = await self._folder(task)
+        if at is None:
+            return await Snapshots(self._store, task, folder).load()
+        state = folder.start()
+        async with aclosing(history(self._store, task, through=at)) as pages:
+            async for lines in pages:
+                for line in lines:
+                    folder.apply(state, await whole(self._store, decode(line)))
+        return state
+
+    async def records(self, task: str, after: int = 0) -> AsyncGenerator[Recorded, None]:
+        """The records behind `after` that are there now, from the history that the task continues on.
+
+        Who stops early closes it (`contextlib.aclosing`). Raises `UnknownTask`.
+        """
+        folder = await self._folder(task)
+        types = {reducer.name: reducer.types for reducer in folder.reducers}
+        async with aclosing(history(self._store, task, after)) as pages:
+            async for lines in pages:
+                for line in lines:
+                    envelope = await whole(self._store, decode(line))
+                    yield recorded(envelope, types.get(envelope.extension))
+
+    async def log(self, task: str, after: int = 0) -> list[Recorded]:
+        """What `records` gives, as a list."""
+        async with aclosing(self.records(task, after)) as found:
+            return [record async for record in found]
+
+    async def _folder(self, task: str) -> Folder:
+        composed = self._agents.get((await self._store.task(task)).agent)
+        return composed.folder if composed else Folder(())
