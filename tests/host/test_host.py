@@ -319,7 +319,7 @@ async def test_an_erasure_reaches_an_ended_task_and_its_forks() -> None:
 
 
 async def collected(host: Host, task: str, after: int = 0) -> list[Any]:
-    async with aclosing(host.follow(task, after)) as pieces:  # type: ignore[type-var]
+    async with aclosing(host.follow(task, after)) as pieces:
         return [piece async for piece in pieces]
 
 
@@ -355,7 +355,7 @@ async def test_who_comes_late_sees_the_reply_under_way_from_its_beginning() -> N
             await anyio.lowlevel.checkpoint()
         for _ in range(2):
             await anyio.lowlevel.checkpoint()
-        async with aclosing(host.follow(task)) as pieces:  # type: ignore[type-var]
+        async with aclosing(host.follow(task)) as pieces:
             seen = [piece async for piece in pieces]
     deltas = [piece.text for piece in seen if isinstance(piece, Delta)]
     assert "A long answer that comes in pieces.".startswith("".join(deltas))

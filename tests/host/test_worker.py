@@ -330,6 +330,29 @@ async def test_a_worker_that_was_taken_for_dead_writes_nothing_more() -> None:
     assert len(await bench.log(task, "tool_finished")) == 1
 
 
+async def test_a_lease_that_cannot_be_renewed_is_lost_before_others_may_claim() -> None:
+    gate, lost = Gate(), list[float]()
+
+    async def wait(ctx: ToolContext) -> ToolOutput:
+        assert ctx.keep
+        ctx.keep().on_lost(lambda: lost.append(bench.clock.monotonic()))
+        return await gate(ctx)
+
+    bench = Harness([Tools(Tool("wait", wait))], [reply("", call("wait")), "Recovered."])
+    store = Flaky(bench.clock, bench.ids)
+    bench = Harness([Tools(Tool("wait", wait))], store=store, clock=bench.clock, provider=bench.provider)
+    task = await bench.start("go")
+    async with working(bench, lease=30.0):
+        await until(bench, gate.entered.is_set)
+        began, store.down = bench.clock.monotonic(), True
+        await until(bench, lambda: lost, 60)
+        assert 25 <= lost[0] - began < 30
+        store.down = False
+        await rests(bench, task)
+    assert gate.cut
+    assert len(await bench.log(task, "tool_finished")) == 1
+
+
 # ---- keeping a claim
 
 
@@ -549,6 +572,11 @@ class Flaky(InMemoryStore):
         if self.down:
             raise Unavailable("the cable is out")
         return await super().claim(worker, **settings)
+
+    async def renew(self, worker: str, lease: float = 30.0) -> bool:
+        if self.down:
+            raise Unavailable("the cable is out")
+        return await super().renew(worker, lease)
 
     async def append(self, claim: Claim, append: Append) -> Appended:
         if self.down:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -284,10 +284,11 @@ class Host:
                     return outcome
                 await watch.wait(LOOK_SECONDS)
 
-    def follow(self, task: str, after: int = 0) -> AsyncIterator[Recorded | Live]:
+    def follow(self, task: str, after: int = 0) -> AsyncGenerator[Recorded | Live, None]:
         """The task's records behind `after`, each once, and what is told live between them, until its end.
 
-        Pieces of a reply (`Delta`), `Reset` and `Progress` come only from tasks that this host runs.
+        Pieces of a reply (`Delta`), `Reset` and `Progress` come only from tasks that this host runs. Close it
+        to stop early (`contextlib.aclosing`).
         """
         return follow(self._store, self._reader, self._followers, task, after)
 
