@@ -7,7 +7,7 @@ from typing import Any
 
 import anyio
 from msgspec import to_builtins
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from noeta.core import records as r
 from noeta.core import tool as t
@@ -192,18 +192,25 @@ async def _land(work: Work, call: Call, stage: TaskView, output: ToolOutput) -> 
     async with work.one_at_a_time:
         if output.park is None:
             output = await work.hooks.after_tool(work, work.use(call), output)
-        work.settled(stage)
+        _take(work, call, stage, output)
+
+
+def _take(work: Work, call: Call, stage: TaskView, output: ToolOutput) -> None:
+    """Take what a call gave and staged. What no log can hold is an error the model can see."""
+    work.settled(stage)
+    try:
         if park := output.park:
-            number = call.park + 1
-            work.put(r.ToolParked(call=call.id, park=number, on=park.on, keys=park.keys, detail=park.detail))
+            work.put(r.ToolParked(call=call.id, park=call.park + 1, **asdict(park)))
         else:
             finish(work, call, output)
+    except (TypeError, ValueError) as error:
+        finish(work, call, _error(f"{call.name} gave what no log can hold. {told(error)}"))
 
 
 def finish(work: Work, call: Call, output: ToolOutput) -> None:
     """Give a call its result. What no log can hold is mended, and the record says so."""
     tool = work.tool(call)
-    content: list[Any] = [b for b in output.content if not isinstance(b, Text) or b.text]
+    content: list[Any] = [b for b in output.content if not isinstance(b, Text) or b.text.strip()]
     limit = tool_flags(tool).max_result_chars if tool else None
     if limit is not None and len(output.text) > min(limit, t.RESULT_CEILING_CHARS):
         spilled = Text(text=work.outside.spill(output.text, f"{work.state.task}-{call.id}"))
@@ -229,8 +236,7 @@ async def withdraw(work: Work, call: Call, why: str) -> None:
                 output = given if isinstance(given, ToolOutput) and not given.park else output
             except Exception as error:
                 stage, output = _stage(work, call), _error(f"{why} {told(error)}")
-    work.settled(stage)
-    finish(work, call, output)
+    _take(work, call, stage, output)
 
 
 def _stage(work: Work, call: Call) -> TaskView:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
 from typing import Any, Literal
 
 import anyio
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from noeta.core import records as r
 from noeta.core.calls import settle, withdraw
@@ -117,7 +118,9 @@ class Runner:
         for block in response.message.content:
             if isinstance(block, ToolUse):
                 id = f"c{seq}_{len(refs)}_{work.claim.token.hex()[:8]}"
-                use = work.uses[id] = replace(block, id=id, provider_id=block.provider_id or block.id)
+                name = re.sub(r"[^a-zA-Z0-9_-]", "_", block.name)[:64] or "_"
+                use = replace(block, id=id, name=name, provider_id=block.provider_id or block.id)
+                work.uses[id] = use
                 refs.append(r.CallRef(id=id, name=use.name))
                 content.append(use)
             elif not isinstance(block, Text) or block.text.strip():
@@ -179,8 +182,7 @@ class Runner:
         work.put(fact)
         self._cancel(state.live_children)
         if state.parent:
-            ended = r.ChildEnded(child=state.task, status=fact.status, text=fact.text, data=fact.data)
-            body, key = encode_body(replace(ended, reason=fact.reason)), f"child:{state.task}"
+            body, key = encode_body(r.ChildEnded(child=state.task, **asdict(fact))), f"child:{state.task}"
             work.batch.posts.append(Post(task=state.parent, key=key, kind="child_ended", body=body))
 
     async def _stop(self, stop: Interrupt | Cancel) -> None:
@@ -218,10 +220,9 @@ class Runner:
     async def _end(self) -> bool:
         """Let go of a task that has ended. False when something came."""
         await self._tell_all()
-        if await self._written("ended", reason=self.work.state.ended, release=True):
-            await self.work.tell()
-            return True
-        return False
+        written = await self._written("ended", reason=self.work.state.ended, release=True)
+        await self.work.tell()
+        return written
 
     async def _tell_all(self) -> None:
         """Write what is staged and tell the plugins, until they have nothing to add."""

@@ -196,11 +196,9 @@ class Work(Views):
     def admit(self, spawn: Spawn) -> Spawn:
         """`spawn` with what a child inherits.
 
-        Raises `ValueError` for an agent that cannot be this task's child, or when the task is over, and
-        `PluginFailure` when a plugin does not say what is inherited.
+        Raises `ValueError` for an agent that cannot be this task's child, `PluginFailure` when a plugin does
+        not say what is inherited.
         """
-        if self.state.ended:
-            raise ValueError("a task that has ended has no more children")
         self.outside.admit(spawn)
         return replace(spawn, config={**spawn.config, **self.hooks.inherit(self, self.state)})
 

@@ -13,6 +13,7 @@ from noeta.core.log import Claim, NewTask
 from noeta.core.ports import Clock, Delta, Ids, ModelRequest, ModelResponse
 from noeta.core.records import Recorded, TaskCreated
 from noeta.core.runner import Runner
+from noeta.core.state import TaskState
 from noeta.core.view import Spawn, child_id
 from noeta.core.work import Outside, Work
 from noeta.host.agents import Agents, Composed
@@ -82,7 +83,7 @@ async def take_up(
         build=requests.build,
         model=means.model,
         complete=lambda request: complete(means, request),
-        admit=lambda spawn: admit(means.agents, composed, spawn),
+        admit=lambda spawn: admit(means.agents, composed, state, spawn),
         birth=lambda spawn: birth(means, claim, state.root or task, spawn),
         purge=lambda claim, seqs: purge(store, claim, seqs),
         wake=wake,
@@ -120,8 +121,13 @@ async def complete(means: Means, request: ModelRequest) -> ModelResponse:
         return await means.model(request, lambda delta: None)
 
 
-def admit(agents: Agents, parent: Composed, spawn: Spawn) -> None:
-    """Raise `ValueError` unless the agent of `spawn` is known and has the plugins its parent requires."""
+def admit(agents: Agents, parent: Composed, state: TaskState, spawn: Spawn) -> None:
+    """Raise `ValueError` unless the agent of `spawn` is known and has the plugins its parent requires.
+
+    A parent that has ended, as `state` says, has no more children.
+    """
+    if state.ended:
+        raise ValueError("a task that has ended has no more children")
     names = {plugin.name for plugin in agents.known(spawn.agent).plugins}
     for plugin in parent.plugins:
         if plugin.required and plugin.name not in names:
