@@ -29,7 +29,7 @@ from noeta.toolkit.in_memory import InMemoryStore
 
 REGISTRY = Registry()
 LEASE = 30.0
-MOST_REPLIES = 18
+MOST_REPLIES = 12
 """After so many replies the model has nothing more to call."""
 MOST_TASKS = 6
 SECRET = "canary"
@@ -49,7 +49,7 @@ class Fate(Effects):
     async def pause(self) -> None:
         """People act, or the lease runs out and another worker comes."""
         world = self._world
-        if world.chance(25):
+        if world.chance(30):
             await world.people()
         if self._depth < 2 and world.chance(100):
             world.clock.advance(LEASE + 1)
@@ -98,7 +98,7 @@ class Simulation:
     async def run(self) -> None:
         """Live, come to rest, and look back."""
         await self.bench.start("go")
-        for _ in range(self.rng.randrange(1, 4)):
+        for _ in range(self.rng.randrange(1, 3)):
             await self.worker()
             await self.people()
         await self.rest()
