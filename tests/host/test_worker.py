@@ -469,6 +469,22 @@ async def test_a_stop_does_not_wait_for_the_model_and_the_turn_goes_on_elsewhere
     assert "model_failed" not in await bench.kinds(task)
 
 
+async def test_a_worker_that_is_cancelled_writes_what_is_done_and_gives_its_tasks_up() -> None:
+    gate = Gate()
+    tools = Tools(
+        Tool("quick", lambda ctx: text_output("quick"), read_only=True), Tool("slow", gate, read_only=True)
+    )
+    bench = Harness([tools], [reply("", call("quick"), call("slow")), "Done."])
+    task = await bench.start("go")
+    async with anyio.create_task_group() as group:
+        group.start_soon(Worker(bench.means).run)
+        await until(bench, gate.entered.is_set)
+        group.cancel_scope.cancel()
+    row = await bench.row(task)
+    assert (row.status, row.worker) == ("ready", "")
+    assert await finished(bench, task)
+
+
 # ---- what cannot be run
 
 

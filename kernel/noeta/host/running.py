@@ -75,6 +75,10 @@ class Running:
                     await beside(partial(self._work, self._runner), partial(self._look_out, self._runner))
             if self._runner and self._stopping and not self.keeps.lost:
                 await _save(self._runner.work)
+        except anyio.get_cancelled_exc_class():
+            if self._runner and not self.keeps.lost:
+                await _save(self._runner.work)
+            raise
         finally:
             self.keeps.lose()
             self._tell(self.claim.task, 0, None)

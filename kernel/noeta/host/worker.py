@@ -22,6 +22,7 @@ POLL_SECONDS = 1.0
 LONGEST_PAUSE = 60.0
 GRACE_SECONDS = 10.0
 """How long a stopping worker waits for calls that would be cut off for good."""
+RELEASE_SECONDS = 5.0
 
 _log = logging.getLogger("noeta")
 
@@ -128,8 +129,9 @@ class Worker:
                 self._crashed.pop(claim.task, None)
             else:
                 await self._hold(claim, error)
-            await self._release(claim)
         finally:
+            # Also when this is cancelled, so that nobody waits for the lease.
+            await self._release(claim)
             self._jobs -= 1
             self._done.set()
 
@@ -159,7 +161,7 @@ class Worker:
 
     async def _release(self, claim: Claim) -> None:
         """Give a claim up. One that was run to a wait or an end is, and this does nothing."""
-        with anyio.CancelScope(shield=True):
+        with anyio.move_on_after(RELEASE_SECONDS, shield=True):
             try:
                 await self._means.store.release(claim)
             except StoreError as error:
