@@ -326,7 +326,7 @@ BAD: list[tuple[str, Callable[[], Extension], str]] = [
     (
         "it_goes_into_an_agent",
         lambda: 1 / 0,  # type: ignore[arg-type,return-value]
-        "The plugin cannot be made: ZeroDivisionError: division by zero. Give its class, or a function that makes it.",
+        "The plugin cannot be made: ZeroDivisionError: division by zero. Give its class, or what makes it.",
     ),
     (
         "each_instance_is_fresh",

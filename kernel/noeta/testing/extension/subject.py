@@ -74,7 +74,7 @@ class Subject:
         try:
             made = self.make()
         except Exception as error:
-            way_out = "Give its class, or a function that makes it"
+            way_out = "Give its class, or what makes it"
             raise AssertionError(f"The plugin cannot be made: {told(error)}. {way_out}.") from error
         try:
             check_instance(made)
