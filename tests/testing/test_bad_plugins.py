@@ -151,8 +151,7 @@ def test_a_hook_set_on_an_instance_is_refused() -> None:
 
 def test_a_class_in_the_list_is_refused() -> None:
     assert refusal(Good) == (
-        "Plugin 'Good', the agent's list: it is not an instance of a subclass of Extension. "
-        "Write Good() for a class."
+        "Plugin 'Good', the agent's list: it is not an instance of a subclass of Extension. Write Good()."
     )
 
 

@@ -320,13 +320,13 @@ BAD: list[tuple[str, Callable[[], Extension], str]] = [
         lambda: Plain,  # type: ignore[arg-type,return-value]
         (
             "Plugin 'Plain', the agent's list: it is not an instance of a subclass of Extension. "
-            "Write Plain() for a class."
+            "Write Plain()."
         ),
     ),
     (
         "it_goes_into_an_agent",
         lambda: 1 / 0,  # type: ignore[arg-type,return-value]
-        "The plugin cannot be made: ZeroDivisionError: division by zero.",
+        "The plugin cannot be made: ZeroDivisionError: division by zero. Give its class, or what makes it.",
     ),
     (
         "each_instance_is_fresh",

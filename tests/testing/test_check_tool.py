@@ -285,3 +285,16 @@ def test_a_bad_tool_fails_the_check_that_is_named_for_it_and_no_other(
 
 def test_every_check_has_a_bad_tool_that_fails_it() -> None:
     assert {name for name, _, _ in BAD} == {check.__name__ for check in TOOL_CHECKS}
+
+
+def test_a_class_and_a_function_are_told_how_to_become_a_tool() -> None:
+    class Later:
+        """A tool class."""
+
+    def plain(text: str) -> str:
+        return text
+
+    with pytest.raises(AssertionError, match=r"The tool is the class Later\. Write Later\(\)\."):
+        check_tool(Later)  # type: ignore[arg-type]
+    with pytest.raises(AssertionError, match=r"The tool is the function plain\. Make a tool of it with"):
+        check_tool(plain)  # type: ignore[arg-type]

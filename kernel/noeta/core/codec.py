@@ -197,7 +197,7 @@ def _proved(value: object, type_: Any, where: str) -> Raw:
         raise NotStorable(where, f"it is nested deeper than {MAX_NESTING}")
     back = msgspec.json.decode(raw, type=type_)
     if back != value and not _alike(msgspec.to_builtins(value), msgspec.to_builtins(back, str_keys=True)):
-        why = "it does not read back equal: it holds NaN, an infinity or a value of a wrong type"
+        why = "it reads back as something else: mend NaN, an infinity or a wrong type (`storable`)"
         raise NotStorable(where, why)
     return Raw(raw)
 

@@ -128,9 +128,10 @@ def check_instance(extension: object) -> None:
     """
     cls = type(extension)
     if not isinstance(extension, Extension):
-        shown = extension.__name__ if isinstance(extension, type) else repr(extension)
+        shown = extension.__name__ if isinstance(extension, type) else str(extension)
         why = "it is not an instance of a subclass of Extension"
-        raise ComposeError(shown, "the agent's list", why, f"Write {shown}() for a class")
+        way_out = f"Write {shown}()" if isinstance(extension, type) else "Put the plugin itself there"
+        raise ComposeError(shown, "the agent's list", why, way_out)
     try:
         name = getattr(extension, "name", None)
     except Exception as error:

@@ -16,7 +16,7 @@ from noeta.core.ports import ToolSpec
 from noeta.core.text import meant
 from noeta.core.tool import RESULT_CEILING_CHARS, Tool, ToolFlags, tool_flags
 from noeta.testing.request_rules import LEGAL
-from noeta.toolkit.answers import MEMBERS
+from noeta.toolkit.answers import MEMBERS, not_yet
 from noeta.toolkit.schema import schema_fault
 
 ToolCheck = Callable[[Tool], None]
@@ -34,6 +34,8 @@ KNOWN = (*MEMBERS, *METHODS, "flags")
 
 def every_member_is_there(tool: Tool) -> None:
     """Name, description, schema and the two declarations have the right types, and `run` is there."""
+    if why := not_yet(tool):
+        raise AssertionError(f"The tool {why}.")
     for member, type_ in MEMBERS.items():
         if not isinstance(given := getattr(tool, member, None), type_):
             why = (

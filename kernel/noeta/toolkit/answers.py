@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -44,8 +45,19 @@ def checked(plugin: str, hook: Hook, value: Any) -> Any:
     return value
 
 
+def not_yet(tool: object) -> str:
+    """Why this is no tool yet but may become one, and how; the empty text for anything else."""
+    if isinstance(tool, type):
+        return f"is the class {tool.__name__}. Write {tool.__name__}()"
+    if inspect.isroutine(tool):
+        return f"is the function {tool.__name__}. Make a tool of it with function_tool"
+    return ""
+
+
 def _check_tools(tools: Sequence[Any]) -> None:
     for tool in tools:
+        if why := not_yet(tool):
+            raise TypeError(f"a tool it gives {why}")
         for member, type_ in MEMBERS.items():
             if not isinstance(getattr(tool, member, None), type_):
                 shown = getattr(tool, "name", None) or type(tool).__name__

@@ -13,9 +13,9 @@ class Limit:
     """The time limit of the hook that runs. It stands still while the hook waits for `waits` things."""
 
     def __init__(self, scope: anyio.CancelScope) -> None:
-        self.scope = scope
-        self.waits = 0
-        self.left = 0.0
+        self.scope: anyio.CancelScope = scope
+        self.waits: int = 0
+        self.left: float = 0.0
 
 
 LIMIT: ContextVar[Limit | None] = ContextVar("limit", default=None)

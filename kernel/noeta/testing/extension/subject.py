@@ -74,7 +74,8 @@ class Subject:
         try:
             made = self.make()
         except Exception as error:
-            raise AssertionError(f"The plugin cannot be made: {told(error)}.") from error
+            way_out = "Give its class, or what makes it"
+            raise AssertionError(f"The plugin cannot be made: {told(error)}. {way_out}.") from error
         try:
             check_instance(made)
         except ComposeError as error:
