@@ -200,9 +200,11 @@ async def purge(store: Store, claim: Claim, seqs: Sequence[int]) -> None:
     stones, blobs = [], set[str]()
     for seq in own:
         for line in await store.read(claim.task, seq - 1, through=seq):
-            stone, gone = tombstone(await whole(store, decode(line)))
-            stones.append(stone)
-            blobs |= set(gone)
+            # What holds no message is no message of a person's, whatever seq somebody named.
+            if line.message or line.name == "core.compacted":
+                stone, gone = tombstone(await whole(store, decode(line)))
+                stones.append(stone)
+                blobs |= set(gone)
     # Also when nothing of it is the task's own: a snapshot may still say what was erased.
     await store.purge(claim, stones, blobs)
     key, last = f"erase:{child_id(claim.task, str(sorted(seqs)))}", None

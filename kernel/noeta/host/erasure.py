@@ -38,11 +38,10 @@ def tombstone(envelope: Envelope) -> tuple[Line, tuple[str, ...]]:
     """The tombstone of a record, and the names of the blobs that the record needed.
 
     `envelope` is whole (`with_body`). Seq, time and names stay. The tombstone of a tombstone is itself, as is
-    that of a reply, of a result, and of everything that holds no message.
+    that of a reply, of a result and of what cannot be read.
     """
     core = envelope.extension == CORE
-    message = bool(envelope.message) or (core and envelope.kind == "compacted")
-    if not message or (core and envelope.kind in KEPT | {UNREADABLE}):
+    if core and envelope.kind in KEPT | {UNREADABLE}:
         return line_of(envelope, bool(envelope.message)), ()
     messages = [decode_message(bytes(envelope.message))] if envelope.message else []
     data = NULL
