@@ -113,7 +113,7 @@ def alone(session: nox.Session, member: Path | None) -> None:
         return
     session.install("--group=test", "--editable", str(member))
     # These two show something about the tests and the store, and nothing about standing alone.
-    others = [f"--ignore={path}" for path in (member / "tests").glob("*") if path.name in {"mutants", "chaos"}]
+    others = [f"--ignore={member / 'tests' / name}" for name in ("mutants", "chaos")]
     session.run("pytest", *others, str(member))
 
 

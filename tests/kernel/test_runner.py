@@ -12,6 +12,7 @@ from noeta.core.errors import ProviderError, RequestStale, TurnDone, TurnFailed
 from noeta.core.extension import Extension
 from noeta.core.gates import Allow, Ask, Deny, Gate, Rewrite
 from noeta.core.items import NewEntry
+from noeta.core.log import Append, Appended, Claim
 from noeta.core.messages import Message, Text, ToolResult, ToolUse, user
 from noeta.core.parts import ContextPart, Reminder, ToolChanges
 from noeta.core.ports import ModelRequest, ModelResponse
@@ -19,9 +20,11 @@ from noeta.core.questions import Park, Question, ask, read_answer
 from noeta.core.records import Compacted, Recorded
 from noeta.core.tool import ToolContext, ToolFlags, ToolOutput, text_output
 from noeta.core.view import TaskView
+from noeta.testing.clock import FrozenClock, SeededIds
 from noeta.testing.harness import Harness
 from noeta.testing.scripted_provider import call, reply
 from noeta.toolkit.agent import Agent
+from noeta.toolkit.in_memory import InMemoryStore
 
 pytestmark = pytest.mark.anyio
 
@@ -442,6 +445,33 @@ async def test_an_interrupt_gives_every_open_call_a_result_and_the_next_turn_wor
     await bench.post(task, "go on")
     await bench.run()
     assert results(bench.provider.requests[1]) == ["colour: None", "ran {}"]
+
+
+async def test_an_interrupt_that_much_mail_follows_is_consumed_in_the_append_that_says_what_it_stopped() -> (
+    None
+):
+    appends: list[list[str]] = []
+
+    class Watched(InMemoryStore):
+        async def append(self, claim: Claim, append: Append) -> Appended:
+            appended = await super().append(claim, append)
+            appends.append([line.name for line in append.lines])
+            return appended
+
+    clock, ids = FrozenClock(), SeededIds()
+    bench = Harness(
+        [Tools(Asking())], [reply("", call("ask")), "Fine."], store=Watched(clock, ids), clock=clock, ids=ids
+    )
+    task = await bench.start("go")
+    await bench.run()
+    await bench.interrupt(task)
+    for n in range(250):
+        await bench.post(task, f"message {n}")
+    before = len(appends)
+    await bench.run()
+    [stopped] = [names for names in appends[before:] if "core.interrupted" in names]
+    assert stopped.count("core.received") == 100
+    assert await bench.store.inbox(task, 1) == []
 
 
 async def test_an_interrupt_of_another_turn_has_no_effect() -> None:

@@ -30,7 +30,8 @@ async def drain(work: Work) -> list[Interrupt | Cancel]:
                 work.batch.consume.append(item.n)
                 data = record(work, item)
                 stops += [data] if isinstance(data, Interrupt | Cancel) else []
-        if len(items) < PAGE:
+        # What stops the turn is consumed in the append that says so: a death between them would lose it.
+        if stops or len(items) < PAGE:
             return stops
         await work.commit()
 
