@@ -38,14 +38,14 @@ def sync(session: nox.Session, *options: str) -> None:
     session.run_install(*uv, *options, env={"UV_PROJECT_ENVIRONMENT": place}, external=True)
 
 
-def run_script(session: nox.Session, script: str, *arguments: str) -> None:
+def run_script(session: nox.Session, script: str, *arguments: str, group: str = "bench") -> None:
     """Run one of the scripts that measure noeta, on an installed copy of it."""
     if not Path(script).exists():
         session.log(f"There is nothing to do yet: {script} is not written.")
         return
     # An editable install would measure the import hook too, and uv does not see that a source file changed.
     fresh = [f"--reinstall-package={name}" for name in ("noeta", *(f"noeta-{path.name}" for path in MEMBERS))]
-    sync(session, "--group=bench", "--no-editable", *fresh)
+    sync(session, f"--group={group}", "--no-editable", *fresh)
     # Without compiled files an import takes three times as long, and no user runs it that way.
     session.run("python", script, *arguments, *session.posargs, env={"PYTHONDONTWRITEBYTECODE": None})
 
@@ -163,7 +163,7 @@ def bench(session: nox.Session) -> None:
 @nox.session(default=False)
 def sim(session: nox.Session) -> None:
     """Run the simulation with many seeds."""
-    run_script(session, "tests/simulation/run.py", "--seeds=20000")
+    run_script(session, "tests/simulation/run.py", "--seeds=20000", group="test")
 
 
 @nox.session(default=False)

@@ -68,6 +68,10 @@ async def test_a_tool_that_acts_under_its_key_acts_once() -> None:
     await check_crashes(lambda outside: [Tools(acting(outside))], GO, "go")
 
 
+async def test_a_retry_safe_tool_acts_once_under_the_key_of_its_call_wherever_the_worker_dies() -> None:
+    await check_crashes(lambda outside: [Tools(acting(outside, retry_safe=True))], GO, "go")
+
+
 @pytest.mark.parametrize("flags", [{"retry_safe": True}, {"read_only": True}], ids=str)
 async def test_a_tool_that_may_run_twice_acts_under_a_key_of_what_it_does(flags: dict[str, Any]) -> None:
     def run(outside: Outside, input: dict[str, Any]) -> ToolOutput:

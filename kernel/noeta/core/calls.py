@@ -137,12 +137,12 @@ async def _run(work: Work, ids: list[str]) -> None:
         # Something was recorded since the call was gated: what plugins think of it may have changed.
         if _resumes(call) or work.gatings[id].seq == work.state.seq or await gate(work, call):
             calls.append(work.state.calls[id])
-    started = work.state.seq
     for call in calls:
         if work.claim.unreleased or not _repeatable(_tool(work, call.id)):
             attempt = call.attempts if _resumes(call) and call.status == "answered" else call.attempts + 1
             work.put(r.ToolStarted(call=call.id, attempt=max(attempt, 1)))
-    if work.state.seq > started:
+    # What acts outside does so under the key of a call that is written down: another worker finds it there.
+    if work.claim.unreleased or not all(_tool(work, call.id).read_only for call in calls):
         await work.commit()
     failures: list[Exception] = []
 
