@@ -40,8 +40,7 @@ class Running:
     """A claim from its beginning to its end.
 
     `tell` is told, while the task runs, of the seq it is at and of what is of interest live, and of None when
-    it runs no more. `crashes` is how
-    often the task failed here without getting on.
+    it runs no more. `crashes` is how often the task failed here without getting on.
     """
 
     def __init__(
