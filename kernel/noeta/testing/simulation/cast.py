@@ -35,8 +35,10 @@ class Tool:
     def __init__(
         self, name: str, does: Callable[..., ToolOutput], *, read_only: bool = False, **flags: Any
     ) -> None:
-        self.name, self._does, self.read_only = name, does, read_only
-        self.flags = ToolFlags(**flags)
+        self.name: str = name
+        self.read_only: bool = read_only
+        self.flags: ToolFlags = ToolFlags(**flags)
+        self._does = does
 
     async def run(self, input: dict[str, Any], ctx: ToolContext) -> ToolOutput:
         """Do it."""
