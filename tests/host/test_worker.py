@@ -223,15 +223,20 @@ async def test_an_interrupt_of_another_turn_stops_nothing() -> None:
     assert not gate.cut
 
 
-async def test_a_cancel_stops_the_model_and_ends_the_task() -> None:
-    bench = Harness()
-    asked = anyio.Event()
+def never_answered() -> tuple[Harness, anyio.Event]:
+    """A harness whose model is asked, which the event says, and never replies."""
+    bench, asked = Harness(), anyio.Event()
 
     async def never(request: ModelRequest) -> Any:
         asked.set()
         await anyio.sleep_forever()
 
     bench.provider._respond = never
+    return bench, asked
+
+
+async def test_a_cancel_stops_the_model_and_ends_the_task() -> None:
+    bench, asked = never_answered()
     task = await bench.start("go")
     async with working(bench):
         await until(bench, asked.is_set)
@@ -450,14 +455,7 @@ async def test_a_stop_does_not_wait_for_ever() -> None:
 
 
 async def test_a_stop_does_not_wait_for_the_model_and_the_turn_goes_on_elsewhere() -> None:
-    bench = Harness()
-    asked = anyio.Event()
-
-    async def never(request: ModelRequest) -> Any:
-        asked.set()
-        await anyio.sleep_forever()
-
-    bench.provider._respond = never
+    bench, asked = never_answered()
     task = await bench.start("go")
     async with working(bench) as worker:
         await until(bench, asked.is_set)

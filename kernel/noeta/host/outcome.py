@@ -12,7 +12,7 @@ from noeta.core.codec import decode, recorded
 from noeta.core.messages import Usage
 from noeta.core.state import TaskState
 from noeta.host.claimed import whole
-from noeta.host.reading import Reader
+from noeta.host.reading import Reader, children_of
 from noeta.toolkit.store import Store, TaskRow
 
 ENDS = tuple(f"core.{kind}" for kind in ("turn_done", "turn_failed", "interrupted", "task_ended"))
@@ -82,9 +82,7 @@ async def _asks(store: Store, reader: Reader, row: TaskRow) -> list[Asked] | Non
     found = _asked(await reader.state(row.task))
     if row.reason != "children":
         return found
-    children = [
-        child for child in await store.tasks(parent=row.task, limit=10_000) if child.status != "ended"
-    ]
+    children = [child for child in await children_of(store, row.task) if child.status != "ended"]
     for child in children:
         asked = await _asks(store, reader, child) if child.status == "waiting" else None
         if asked is None:

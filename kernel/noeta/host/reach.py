@@ -12,8 +12,8 @@ from noeta.core.ports import ModelRequest
 from noeta.core.records import Recorded
 from noeta.host.claimed import Means
 from noeta.host.models import Models
-from noeta.host.reading import Reader
-from noeta.toolkit.store import TaskRow, UnknownTask
+from noeta.host.reading import Reader, children_of
+from noeta.toolkit.store import UnknownTask
 
 
 class Reach:
@@ -65,10 +65,7 @@ class Reach:
 
     async def child_tasks(self, task_id: str) -> list[str]:
         """The ids of a task's children, the oldest first."""
-        found: list[TaskRow] = []
-        while rows := await self._means.store.tasks(parent=task_id, after=found[-1] if found else None):
-            found += rows
-        return [row.task for row in found]
+        return [row.task for row in await children_of(self._means.store, task_id)]
 
     async def count_tokens(self, text: str) -> int | None:
         """The provider's count of one message with this text, None when it cannot tell."""

@@ -13,7 +13,7 @@ from noeta.host.agents import Agents
 from noeta.host.claimed import whole
 from noeta.host.snapshot import Snapshots
 from noeta.toolkit.history import history
-from noeta.toolkit.store import Store
+from noeta.toolkit.store import Store, TaskRow
 
 
 class Reader:
@@ -55,3 +55,11 @@ class Reader:
     async def _folder(self, task: str) -> Folder:
         composed = self._agents.get((await self._store.task(task)).agent)
         return composed.folder if composed else Folder(())
+
+
+async def children_of(store: Store, task: str) -> list[TaskRow]:
+    """The rows of all children of a task, the oldest first."""
+    found: list[TaskRow] = []
+    while rows := await store.tasks(parent=task, after=found[-1] if found else None):
+        found += rows
+    return found

@@ -85,8 +85,7 @@ class Running:
     def stir(self) -> None:
         """Look again, something changed."""
         self._bell.ring()
-        self._changed.set()
-        self._changed = anyio.Event()
+        self._look_again()
 
     def stop(self) -> None:
         """Stop at the next safe point: when no call runs that would be cut off for good."""
@@ -142,13 +141,17 @@ class Running:
         await self._changed.wait()
         return True
 
+    def _look_again(self) -> None:
+        """Let a call that waits for others look at the inbox."""
+        self._changed.set()
+        self._changed = anyio.Event()
+
     async def _look_out(self, runner: Runner) -> None:
         """Look at the inbox and at what is staged, whenever something changed and every second."""
         async with self._means.store.watch(self.claim.task) as watch:
             while True:
                 await self._bell.wait(watch, TICK_SECONDS)
-                self._changed.set()
-                self._changed = anyio.Event()
+                self._look_again()
                 if self._stopping and not any(
                     call.status == "started" for call in runner.work.state.open_calls
                 ):
