@@ -28,9 +28,6 @@ from noeta.core.ports import Effort as Effort
 from noeta.core.ports import ModelRequest as ModelRequest
 from noeta.core.ports import ModelResponse as ModelResponse
 from noeta.core.ports import ToolSpec as ToolSpec
-from noeta.core.questions import Park as Park
-from noeta.core.questions import ask as ask
-from noeta.core.questions import read_answer as read_answer
 from noeta.core.records import ERASED_KIND as ERASED_KIND
 from noeta.core.records import Answer as Answer
 from noeta.core.records import ChildEnded as ChildEnded
@@ -43,6 +40,7 @@ from noeta.core.tool import MAX_ATTEMPTS as MAX_ATTEMPTS
 from noeta.core.tool import NO_FLAGS as NO_FLAGS
 from noeta.core.tool import RESULT_CEILING_CHARS as RESULT_CEILING_CHARS
 from noeta.core.tool import Display as Display
+from noeta.core.tool import Park as Park
 from noeta.core.tool import Tool as Tool
 from noeta.core.tool import ToolContext as ToolContext
 from noeta.core.tool import ToolFlags as ToolFlags
@@ -56,6 +54,8 @@ from noeta.toolkit.errors import ComposeError as ComposeError
 from noeta.toolkit.errors import UnknownTask as UnknownTask
 from noeta.toolkit.function_tool import function_tool as function_tool
 from noeta.toolkit.keep import KeptClaim as KeptClaim
+from noeta.toolkit.questions import ask as ask
+from noeta.toolkit.questions import read_answer as read_answer
 from noeta.toolkit.tool_set import ToolSet as ToolSet
 
 if TYPE_CHECKING:

@@ -15,7 +15,8 @@ import pytest
 
 import noeta
 from noeta import CoreNotices, Display, KeptClaim, Park, Tool, ToolContext, ToolFlags, ToolOutput
-from noeta.core import questions, tool
+from noeta.core import tool
+from noeta.toolkit import questions
 from noeta.toolkit.function_tool import function_tool
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "tool.md").read_text()

@@ -12,11 +12,13 @@ import msgspec
 import pytest
 
 import noeta
+from noeta.core.errors import NotStorable
 from noeta.core.extension import Extension
+from noeta.core.items import NewEntry
+from noeta.core.messages import Message, Text, ToolResult, ToolUse, user
 from noeta.core.ports import Delta, ModelRequest
-from noeta.core.questions import Park, Question, ask, read_answer
 from noeta.core.records import Recorded
-from noeta.core.tool import ToolContext, ToolFlags, ToolOutput, text_output
+from noeta.core.tool import Park, ToolContext, ToolFlags, ToolOutput, text_output
 from noeta.core.view import TaskView
 from noeta.host.host import Host
 from noeta.host.models import Reset
@@ -26,6 +28,7 @@ from noeta.toolkit.agent import Agent
 from noeta.toolkit.errors import ComposeError, Duplicate, NotWaiting, TaskOver, UnknownTask
 from noeta.toolkit.in_memory import InMemoryStore
 from noeta.toolkit.provider import ProviderError
+from noeta.toolkit.questions import Question, ask, read_answer
 from noeta_sqlite import SqliteStore
 
 pytestmark = pytest.mark.anyio
@@ -186,6 +189,35 @@ async def test_what_cannot_be_is_refused_at_once() -> None:
                 await verb("nobody")
         with pytest.raises(UnknownTask):
             await host.post("nobody", "hi")
+        assert await host.tasks() == []
+
+
+SPOILING = {
+    "blank": (Message(role="user", content=[Text(text=" \n")]), "it holds a text that is blank"),
+    "blank-in-part": (Message(role="user", content=[Text(text="hi"), Text(text="")]), "that is blank"),
+    "nothing": (Message(role="user", content=[]), "it says nothing"),
+    "role": (Message(role="tool", content=[Text(text="hi")]), "its role is 'tool'"),
+    "call": (Message(role="assistant", content=[ToolUse(id="1", name="x", input={})]), "a call or a result"),
+    "result": (Message(role="user", content=[ToolResult(call="1", content=[])]), "a call or a result"),
+}
+
+
+@pytest.mark.parametrize("body", [" ", "", *(message for message, _ in SPOILING.values())], ids=repr)
+async def test_a_message_that_would_spoil_every_later_request_is_refused(body: str | Message) -> None:
+    why = next((why for message, why in SPOILING.values() if message is body), "that is blank")
+    world = World(["Hello."])
+    async with world.host as host:
+        with pytest.raises(NotStorable, match=why):
+            await host.start("agent", body)
+        assert await host.tasks() == []
+        task = await host.start("agent", "hi")
+        with pytest.raises(NotStorable, match=why):
+            await host.post(task, body)
+        with pytest.raises(NotStorable, match=why):
+            await host.post(
+                task, NewEntry("x", "said", None, body if isinstance(body, Message) else user(body))
+            )
+        assert (await host.wait(task)).text == "Hello."
 
 
 # ---- speaking

@@ -545,11 +545,11 @@ async def test_a_task_that_this_host_cannot_run_is_given_up_now_and_then_and_oth
             bench.clock.advance(0.5)
             await quiet()
     row = await bench.row(strange)
-    assert (row.status, row.last_seq) == ("ready", 2)
-    assert 3 <= row.attempts <= 9
+    assert (row.status, row.last_seq, row.attempts) == ("ready", 2, 0)
+    assert 3 <= row.fence <= 9
 
 
-async def test_a_task_that_requires_a_plugin_that_is_not_here_is_not_run() -> None:
+async def test_a_task_that_requires_a_plugin_that_is_not_here_waits_and_says_for_what() -> None:
     bench = Harness()
     task = await bench.start("hi")
     [claim] = await bench.store.claim("other")
@@ -557,9 +557,22 @@ async def test_a_task_that_requires_a_plugin_that_is_not_here_is_not_run() -> No
     line = encode(2, 0.0, "core", "claimed", Claimed(fence=1, plugins=plugins)).line
     await bench.store.append(claim, Append(expected_seq=1, id=bytes(16), lines=[line], release=True))
     async with working(bench):
-        bench.clock.advance(5)
-        await quiet()
-    assert (await bench.row(task)).last_seq == 2
+        await rests(bench, task, "plugin")
+    assert bench.provider.requests == []
+    assert [item.data.text for item in await bench.log(task, "notice")] == [
+        "This task waits: it requires plugin 'guard', which its agent here does not have."
+    ]
+    # What it requires is still known, and it is taken up again by itself.
+    assert [plugin.name for plugin in (await bench.state(task)).plugins] == ["guard"]
+    row = await bench.row(task)
+    assert row.retry_at == bench.clock.now() + 60
+    guarded = Harness(
+        [type("Guard", (Extension,), {"name": "guard"})()], ["Hello."], store=bench.store, clock=bench.clock
+    )
+    bench.clock.advance(61)
+    async with working(guarded):
+        await rests(guarded, task)
+    assert [message.text for message in guarded.provider.requests[0].messages] == ["hi"]
 
 
 async def test_a_task_that_fails_in_a_way_nobody_foresaw_is_laid_aside_too() -> None:

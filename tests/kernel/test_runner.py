@@ -16,15 +16,15 @@ from noeta.core.log import Append, Appended, Claim
 from noeta.core.messages import Message, Text, ToolResult, ToolUse, user
 from noeta.core.parts import ContextPart, Reminder, ToolChanges
 from noeta.core.ports import ModelRequest, ModelResponse
-from noeta.core.questions import Park, Question, ask, read_answer
 from noeta.core.records import Compacted, Recorded
-from noeta.core.tool import ToolContext, ToolFlags, ToolOutput, text_output
+from noeta.core.tool import Park, ToolContext, ToolFlags, ToolOutput, text_output
 from noeta.core.view import TaskView
 from noeta.testing.clock import FrozenClock, SeededIds
 from noeta.testing.harness import Harness
 from noeta.testing.scripted_provider import call, reply
 from noeta.toolkit.agent import Agent
 from noeta.toolkit.in_memory import InMemoryStore
+from noeta.toolkit.questions import Question, ask, read_answer
 
 pytestmark = pytest.mark.anyio
 
@@ -587,10 +587,9 @@ def raising(error: Exception) -> Callable[..., Any]:
     [
         (TurnDone(), "turn_done", "hook"),
         (TurnFailed("quota", "no money"), "turn_failed", "quota"),
-        (RequestStale(), "turn_failed", "request_stale"),
         (ValueError("boom"), "turn_failed", "plugin_error"),
     ],
-    ids=["done", "failed", "stale", "error"],
+    ids=["done", "failed", "error"],
 )
 async def test_what_before_model_raises_steers_the_turn(error: Exception, kind: str, reason: str) -> None:
     bench = Harness([Steers(raising(error))])

@@ -8,8 +8,7 @@ import pytest
 
 from noeta.core.extension import Extension
 from noeta.core.messages import ToolResult
-from noeta.core.questions import Park
-from noeta.core.tool import Display, ToolContext, ToolOutput, text_output
+from noeta.core.tool import Display, Park, ToolContext, ToolOutput, text_output
 from noeta.core.view import TaskView
 from noeta.testing.harness import Harness
 from noeta.testing.scripted_provider import call, reply

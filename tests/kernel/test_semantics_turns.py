@@ -13,9 +13,8 @@ from noeta.core.gates import Ask, Gate
 from noeta.core.items import NewEntry
 from noeta.core.messages import ToolResult, ToolUse, user
 from noeta.core.ports import ModelRequest
-from noeta.core.questions import Park
 from noeta.core.records import Compacted, Recorded
-from noeta.core.tool import ToolContext, ToolOutput, text_output
+from noeta.core.tool import Park, ToolContext, ToolOutput, text_output
 from noeta.core.view import TaskView
 from noeta.testing.harness import Harness
 from noeta.testing.scripted_provider import call, reply
@@ -298,6 +297,20 @@ async def test_the_fourth_stale_request_for_one_call_fails_the_turn() -> None:
         4,
         ["request_stale"],
     )
+
+
+async def test_a_request_found_stale_by_who_changed_nothing_goes_out_as_it_is() -> None:
+    asked: list[str] = []
+
+    def before(view: TaskView, request: ModelRequest) -> Any:
+        asked.append("asked")
+        raise RequestStale
+
+    bench = Harness([Plugin(before=before)], ["Hello."])
+    task = await bench.start("hi")
+    await bench.run()
+    assert len(asked) == 1
+    assert [r.data.text for r in await bench.log(task, "turn_done")] == ["Hello."]
 
 
 async def test_a_hook_that_gives_the_request_on_leaves_no_edit_in_the_log() -> None:

@@ -11,7 +11,7 @@ from noeta.core.errors import NotStorable
 from noeta.core.extension import Extension
 from noeta.core.gates import Deny
 from noeta.core.items import NewEntry, decode_body
-from noeta.core.messages import Message, Text, decode_message, user
+from noeta.core.messages import Message, Text, ToolResult, ToolUse, decode_message, user
 from noeta.core.parts import ToolChanges
 from noeta.core.records import Compacted, Erased
 from noeta.core.state import TaskState
@@ -77,6 +77,46 @@ def test_notices_and_timers_are_core_entries(view: TaskView) -> None:
     state = view.folded()
     assert state.timers == {}
     assert view.state.timers == {}
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        Message(role="assistant", content=[ToolUse(id="1", name="x", input={})]),
+        Message(role="user", content=[ToolResult(call="1", content=[])]),
+        Message(role="user", content=[Text(text=" ")]),
+        Message(role="developer", content=[Text(text="hi")]),
+        Message(role="user", content=[]),
+    ],
+    ids=repr,
+)
+def test_a_message_that_would_spoil_every_later_request_raises_in_the_plugin_that_made_it(
+    view: TaskView, message: Message
+) -> None:
+    with pytest.raises(NotStorable, match="the message"):
+        view.record("notes", "said", message=message)
+    with pytest.raises(NotStorable, match="the message"):
+        view.enqueue(message)
+    with pytest.raises(NotStorable, match="the message"):
+        view.spawn("agent", message)
+    for part in ("lead", "summary", "after"):
+        with pytest.raises(ValueError, match=r"its role|a call|says nothing|blank"):
+            view.compacted(Compacted(through=0, **{part: [message]}))
+    assert (view.pending, view.enqueued, view.creates) == ([], [], [])
+
+
+@pytest.mark.parametrize("name", ["", "x" * 513, "a\0b", 5])
+def test_a_timer_has_a_name_that_a_store_can_hold(view: TaskView, name: Any) -> None:
+    with pytest.raises(ValueError, match=r"timer|Expected `str`"):
+        view.record("core", "timer_set", {"name": name, "at": 1.0})
+    with pytest.raises(ValueError, match="timer"):
+        view.clear_timer(name)
+
+
+@pytest.mark.parametrize("names", [(5, "x"), ("x", 5), (None, "x")])
+def test_a_name_that_is_no_text_is_refused_in_a_sentence(view: TaskView, names: tuple[Any, Any]) -> None:
+    with pytest.raises(NotStorable, match=r"is of type .*, not text"):
+        view.record(*names)
 
 
 def test_folded_shows_what_is_staged_on_a_copy(view: TaskView) -> None:

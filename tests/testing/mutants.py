@@ -255,6 +255,13 @@ MUTANTS = [
         "attempts_count_claims_since_progress",
     ),
     Mutant(
+        "a claim that is given up counts as lost",
+        "store.py",
+        "        row.attempts = max(row.attempts - 1, 0)\n",
+        "",
+        "attempts_count_claims_since_progress",
+    ),
+    Mutant(
         "every append resets the attempts",
         "store.py",
         "        if append.progress:\n",

@@ -10,12 +10,12 @@ import pytest
 from noeta import Ask, Extension, Gate, Message, Recorded, Reminder, TaskView, ToolContext, ToolUse
 from noeta.core.messages import Text, user
 from noeta.core.ports import ModelRequest, ModelResponse
-from noeta.core.questions import Park, Question, ask, read_answer
 from noeta.core.records import Compacted
-from noeta.core.tool import ToolFlags, ToolOutput, text_output
+from noeta.core.tool import Park, ToolFlags, ToolOutput, text_output
 from noeta.testing.crash import CrashBench, Outside, check_crashes
 from noeta.testing.scripted_provider import call, reply
 from noeta.toolkit.outbox import Outbox
+from noeta.toolkit.questions import Question, ask, read_answer
 
 pytestmark = pytest.mark.anyio
 
@@ -121,7 +121,7 @@ async def test_questions_and_approvals_that_are_answered_after_a_restart() -> No
         name = "gates"
 
         async def before_tool(self, view: TaskView, call: ToolUse) -> Gate | None:
-            return Ask("sure?") if call.name == "send" else None
+            return Ask("sure?")
 
     script = [reply("", call("ask"), call("send"), call("ask")), "Done."]
     made = lambda outside: [Tools(Asks(), acting(outside)), Gates()]  # noqa: E731

@@ -334,9 +334,14 @@ UNSOUND: dict[str, list[Any]] = {
         Rewrite(cast("Any", 0)),
     ],
     "resolve_ask": [Ask(cast("str", None)), Allow(cast("bool", "yes"))],
-    "reminders": [[Reminder("x", data=object())], [Reminder(cast("str", 5))]],
+    "reminders": [
+        [Reminder("x", data=object())],
+        [Reminder(cast("str", 5))],
+        [Reminder(" ")],
+        [Reminder("x", role=cast("Any", "tool"))],
+    ],
     "context": [[ContextPart("\ud800")], [ContextPart(cast("str", None))]],
-    "on_empty_reply": [Message(role=cast("str", 5), content=[])],
+    "on_empty_reply": [Message(role=cast("str", 5), content=[]), Message(role="user", content=[]), user("")],
     "after_tool": [
         text_output("\ud800"),
         ToolOutput(content=cast("Any", ["x"])),

@@ -149,6 +149,8 @@ class Worker(Views):
 
     async def rest(self) -> None:
         """Commit, tell and drain the inbox until nothing moves."""
+        if self.behind:
+            await self.redeliver()
         while self.lines or self.posts or self.untold or self.world.inbox:
             items = list(self.world.inbox)
             for post in items:
@@ -160,9 +162,13 @@ class Worker(Views):
 
     async def claim(self) -> None:
         """Tell again what may not have been handled."""
+        await self.redeliver()
+        await self.rest()
+
+    async def redeliver(self) -> None:
+        self.behind.clear()
         for by, through in self.hooks.delivered_through(self).items():
             await self.tell([record for record in self.world.log if record.seq > through], by)
-        await self.rest()
 
     async def call(self, *bodies: Any) -> None:
         """Let a hook stage effects."""

@@ -76,7 +76,8 @@ async def _recovered(work: Work, call: Call, tool: Tool | None) -> bool:
             return False
     if not _repeatable(tool) or call.attempts >= t.MAX_ATTEMPTS:
         return _refused(work, call, unknown)
-    return await gate(work, call)
+    # What a person answered, or children came to, is there already: the call goes on from it.
+    return _resumes(call) or await gate(work, call)
 
 
 async def gate(work: Work, call: Call) -> bool:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import msgspec
 from msgspec import Struct
 
-from noeta.core.text import meant
+from noeta.core.text import checked_key, meant
 
 CORE = "core"
 
@@ -72,11 +72,16 @@ ENTRY_KINDS: dict[str, type[Fact]] = {t.kind: t for t in (Notice, TimerSet, Time
 
 
 def core_entry(kind: str, data: Any) -> Fact:
-    """`data`, a struct or a dict, as the core entry `kind`. Raises `ValueError` for another kind or form."""
+    """`data`, a struct or a dict, as the core entry `kind`. Raises `ValueError` for another kind or form,
+    and `NotStorable` for a timer's name that no store can hold.
+    """
     type_ = ENTRY_KINDS.get(kind)
     if type_ is None:
         raise ValueError(f"the core has no entry kind {kind!r}{meant(kind, ENTRY_KINDS)}")
-    return data if isinstance(data, type_) else msgspec.convert(data or {}, type_)
+    made: Fact = data if isinstance(data, type_) else msgspec.convert(data or {}, type_)
+    if isinstance(made, TimerSet | TimerCleared):
+        checked_key(made.name, "the timer's name")
+    return made
 
 
 class CoreNotices:

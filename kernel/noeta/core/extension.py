@@ -187,8 +187,9 @@ class Extension:
     def delivered_through(self, view: TaskView) -> int | None:
         """The seq through which this plugin has handled its events, read from its own state.
 
-        Whenever the task is claimed, the records after it go to `on_event` again: at least once. None: no
-        redelivery. Failing: none in this claim.
+        Whenever the task is claimed, the records after it go to `on_event` again: at least once, in order. A
+        failing `on_event` gets no later one first, and is told again from a minute on. None: no redelivery.
+        Failing: none in this claim.
         """
         return None
 

@@ -12,7 +12,8 @@ import msgspec
 from msgspec import Raw, Struct
 
 from noeta.core.codec import ABSENT, Body, encode
-from noeta.core.messages import Message, encode_message, user
+from noeta.core.errors import NotStorable
+from noeta.core.messages import Message, encode_message, unfit, user
 from noeta.core.records import NULL, Answer, ChildEnded
 from noeta.core.text import storable_text
 
@@ -109,11 +110,14 @@ def decode_body(body: bytes) -> Body:
 def post_of(task: str, key: str, body: str | Message | NewEntry) -> Post:
     """The post of a person's text, a message or an entry.
 
-    Raises `NotStorable` for an entry that no log can hold.
+    Raises `NotStorable` for a message that would spoil the conversation, and an entry that no log can hold.
     """
+    message = user(storable_text(body)) if isinstance(body, str) else body
+    said = message.message if isinstance(message, NewEntry) else message
+    if said and (why := unfit(said)):
+        raise NotStorable("the message", why)
     if isinstance(body, NewEntry):
         made = encode(0, 0.0, body.extension, body.kind, body.data, message=body.message).envelope
         entry = Entry(extension=body.extension, kind=body.kind, data=made.data)
-        return Post(task=task, key=key, kind="entry", body=encode_body(entry, body.message))
-    message = user(storable_text(body)) if isinstance(body, str) else body
-    return Post(task=task, key=key, kind="message", body=encode_body(None, message))
+        return Post(task=task, key=key, kind="entry", body=encode_body(entry, said))
+    return Post(task=task, key=key, kind="message", body=encode_body(None, said))

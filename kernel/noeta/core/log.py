@@ -19,8 +19,8 @@ class Claim(Struct, frozen=True, kw_only=True):
 
     `fence` grows with every claim of the task; `token` is 16 random bytes, so that a fence number issued
     twice (after a failover that lost a claim) never lets two workers in. `attempts` counts claims since the
-    task last made progress, this one included. `unreleased`: the claim before this one was not given up, so
-    its worker may have died.
+    task last made progress that were not given up, this one included. `unreleased`: so did the claim right
+    before this one end, and its worker may have died.
     """
 
     task: str

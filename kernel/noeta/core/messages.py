@@ -144,6 +144,21 @@ class Usage(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.uncached + self.cache_read + self.cache_write
 
 
+ROLES = ("user", "assistant", "system")
+
+
+def unfit(message: Message) -> str:
+    """Why APIs would refuse a conversation that this message joins from outside, else the empty text."""
+    if message.role not in ROLES:
+        return f"its role is {message.role!r}; it can be {', '.join(ROLES)}"
+    for block in message.content:
+        if isinstance(block, ToolUse | ToolResult):
+            return "it holds a call or a result, which stand only where the model made the call"
+        if isinstance(block, Text) and not block.text.strip():
+            return "it holds a text that is blank"
+    return "" if message.content else "it says nothing"
+
+
 def user(text: str) -> Message:
     """A person's message of one text."""
     return Message(role="user", content=[Text(text=text)])

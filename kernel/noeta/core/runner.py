@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any, Literal
 
 import anyio
@@ -33,7 +34,6 @@ class Runner:
 
     def __init__(self, work: Work) -> None:
         self.work: Work = work
-        self.retry_at: float | None = None
         self._busy: anyio.CancelScope | None = None
         self._overflows = 0
 
@@ -48,7 +48,7 @@ class Runner:
         plugins = list(work.outside.installed)
         changed = None if plugins == state.plugins else plugins
         work.put(r.Claimed(fence=work.claim.fence, worker=work.claim.worker, plugins=changed))
-        resting = not state.ended and await self._steered(work.hooks.on_start, work)
+        resting = not state.ended and await self._steered(self._begin)
         while not resting:
             for stop in await drain(work):
                 await self._stop(stop)
@@ -67,6 +67,10 @@ class Runner:
                 return await self._rest("plugin")
             self._over(r.TurnFailedRecord(reason="plugin_error", detail=str(failure)))
         return False
+
+    async def _begin(self) -> None:
+        await self.work.hooks.on_start(self.work)
+        await self.work.outside.redeliver(self.work)
 
     async def _advance(self) -> bool:
         """Do what there is to do until it is done or halted, and let the task wait when there is nothing."""
@@ -210,18 +214,22 @@ class Runner:
         if reason != "plugin":
             await self._tell_all()
         kept = outside.kept()
-        retry_at = work.state.retry_at if reason == "provider" else self.retry_at
+        retry_at = await outside.retry_at(work, reason)
         if not await self._written("waiting", reason=reason, retry_at=retry_at, release=not kept):
             return False
-        while kept and outside.kept() and not await outside.log.inbox(work.state.task, 1):
+        while kept and outside.kept() and not (retry_at and outside.clock.now() >= retry_at):
+            if await outside.log.inbox(work.state.task, 1):
+                break
             await outside.wake(TICK_SECONDS)
         return not kept
 
     async def _end(self) -> bool:
-        """Let go of a task that has ended. False when something came."""
-        await self._tell_all()
+        """Let go of a task that has ended, whatever plugins say to that. False when something came."""
+        with suppress(PluginFailure):
+            await self._tell_all()
         written = await self._written("ended", reason=self.work.state.ended, release=True)
-        await self.work.tell()
+        with suppress(PluginFailure):
+            await self.work.tell()
         return written
 
     async def _tell_all(self) -> None:

@@ -10,7 +10,6 @@ from msgspec import Struct
 
 from noeta.core.messages import Image, Text, ToolReference
 from noeta.core.ports import Effort, ModelRequest, ModelResponse
-from noeta.core.questions import Park
 from noeta.core.records import CoreNotices, Recorded
 
 if TYPE_CHECKING:
@@ -57,6 +56,18 @@ class ToolFlags:
 
 
 NO_FLAGS = ToolFlags()
+
+
+class Park(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a call waits for.
+
+    With ``question`` a person answers and `detail` is what front ends show; with ``children`` the call waits
+    until the child tasks with the ids `keys` have all ended. The tool needs a `resume`.
+    """
+
+    on: Literal["question", "children"]
+    keys: list[str] = []
+    detail: dict[str, Any] = {}
 
 
 class Display(Struct, frozen=True, kw_only=True):

@@ -19,12 +19,13 @@ from msgspec.structs import replace
 from noeta.core.codec import Encoded, encode, placed
 from noeta.core.conversation import Item
 from noeta.core.entries import Erased, core_entry
+from noeta.core.errors import NotStorable
 from noeta.core.extension import Extension
 from noeta.core.fold import Folder, Reducer
 from noeta.core.gates import Deny
 from noeta.core.hooks import Hooks
 from noeta.core.items import NewEntry, Post, post_of
-from noeta.core.messages import Message, ToolResult
+from noeta.core.messages import Message, ToolResult, unfit
 from noeta.core.parts import Offer
 from noeta.core.ports import Effort, ModelRequest, ModelResponse
 from noeta.core.records import CORE, Compacted, CoreNotices, Recorded, TaskCreated
@@ -140,9 +141,12 @@ class TaskView(CoreNotices):
     def record(self, extension: str, kind: str, data: Any = None, *, message: Message | None = None) -> None:
         """Record an entry when the hook returns; with `message` it also joins the conversation.
 
-        Raises `NotStorable` for what no log can hold, and `ValueError` for a core record that is no entry.
+        Raises `NotStorable` for what no log can hold and for a message that would spoil the conversation, and
+        `ValueError` for a core record that is no entry.
         """
         self._check_open("record")
+        if message and (why := unfit(message)):
+            raise NotStorable("the message", why)
         data = core_entry(kind, data) if extension == CORE else data
         if isinstance(data, Erased):
             data = replace(data, along=[*data.along, *quoting(self.folded().conversation, data.seqs)])
@@ -189,11 +193,12 @@ class TaskView(CoreNotices):
     def compacted(self, event: Compacted) -> None:
         """Record a compaction.
 
-        Raises `ValueError` when it would drop a call that is not finished, or keep half of a call and its
-        result.
+        Raises `ValueError` when it would drop a call that is not finished, keep half of a call and its
+        result, or put in a message that spoils the conversation.
         """
         self._check_open("compacted")
-        if why := split(self.state, event):
+        made = (*event.lead, *event.summary, *event.after)
+        if why := split(self.state, event) or next(filter(None, map(unfit, made)), ""):
             raise ValueError(why)
         self.pending.append(encode(0, 0.0, CORE, Compacted.kind, event, by=self.plugin, hook=self.hook))
 
@@ -242,11 +247,12 @@ class Views:
     """The views of a task while a worker holds it, one for each plugin: the desk of their hooks.
 
     A subclass says what becomes of staged work (`settled`) and of failures. `fields` are what all views
-    share.
+    share. `behind` are the plugins with redelivery that failed on an event: they get no later one first.
     """
 
     def __init__(self, hooks: Hooks, **fields: Any) -> None:
         self.hooks: Hooks = hooks
+        self.behind: set[str] = set()
         self._apart = ""
         self._fields: dict[str, Any] = {**fields, "extensions": hooks.extensions, "views": self}
         self._views = {extension.name: self.made(extension.name) for extension in hooks.extensions}
@@ -269,11 +275,12 @@ class Views:
         """One more view of the plugin, for what stages beside its hooks."""
         return self.made(plugin).begin(hook)
 
-    def settle(self, plugin: str, hook: str) -> None:
-        """The hook returned: what it staged is kept."""
+    def settle(self, plugin: str, hook: str) -> bool:
+        """The hook returned: what it staged is kept. Whether it staged anything."""
         view = self._views[plugin]
         try:
             self.settled(view)
+            return bool(view.pending or view.creates or view.enqueued)
         finally:
             view.end()
 

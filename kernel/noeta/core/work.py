@@ -54,7 +54,9 @@ class Outside:
     - `purge` removes the bytes of erased records.
     - `snapshot` gets the lines of an append and the state behind them, and gives parts to write along.
     - `wake` waits until the inbox may have changed, or those seconds. `kept`: the claim has to stay here.
-    - `installed` are the plugins the task runs with here.
+    - `installed` are the plugins the task runs with here. `redeliver` tells those of them that ask for it
+      what they have not handled yet, at first and now and then while one is behind; `retry_at` says when a
+      task that waits for this reason is to be taken up again without a word from outside.
     - `live` is told of deltas and of what a call reports while it runs.
     - `context` makes what a call sees, staging on the view. `view` are more fields of every `TaskView`.
     - `check_schema` and `spill` are the toolkit's.
@@ -74,6 +76,8 @@ class Outside:
     context: Callable[[Work, Call, TaskView], ToolContext]
     check_schema: Callable[[dict[str, Any], object], str | None]
     spill: Callable[[str, str], str]
+    redeliver: Callable[[Work], Awaitable[None]]
+    retry_at: Callable[[Work, str], Awaitable[float | None]]
     installed: Sequence[r.Plugin] = ()
     kept: Callable[[], bool] = lambda: False
     live: Callable[[object], None] = lambda piece: None
@@ -108,9 +112,8 @@ class Gating(NamedTuple):
 class Work(Views):
     """One claim of a task: what all parts of the runner share, and the desk of its hooks.
 
-    `durable` is the last seq written, `taken` the last inbox number recorded, `failures` how often a hook
-    failed, `offer` what calls find their tools in. `one_at_a_time` is held while hooks of a call run beside
-    other calls.
+    `durable` is the last seq written, `taken` the last inbox number recorded, `offer` what calls find their
+    tools in. `one_at_a_time` is held while hooks of a call run beside other calls.
     """
 
     claim: Claim
@@ -121,7 +124,6 @@ class Work(Views):
     batch: Batch = field(default_factory=Batch)
     durable: int = 0
     taken: int = 0
-    failures: int = 0
     offer: Offer = field(default_factory=Offer)
     gatings: dict[str, Gating] = field(default_factory=dict)
     uses: dict[str, ToolUse] = field(default_factory=dict)
@@ -186,7 +188,6 @@ class Work(Views):
 
     def failed(self, plugin: str, hook: str, error: str, policy: str) -> None:
         """Record that a hook failed: the same failure once a turn."""
-        self.failures += 1
         failure = (plugin, hook, error, self.state.turn and self.state.turn.seq)
         if failure not in self._known:
             self._known.add(failure)
@@ -233,6 +234,8 @@ class Work(Views):
 
     async def tell(self) -> bool:
         """Tell plugins what became durable since the last time; whether that staged anything."""
+        if self.behind:
+            await self.outside.redeliver(self)
         while self._events and self._events[0].seq <= self.durable:
             await self.hooks.on_event(self, self.recorded(self._events[0]))
             # Not before: when the turn is stopped meanwhile, the rest is still to be told.

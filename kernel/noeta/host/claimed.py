@@ -7,7 +7,7 @@ from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from noeta.core.codec import Envelope, decode, recorded, with_body
+from noeta.core.codec import decode, recorded
 from noeta.core.items import Erase, Post, encode_body
 from noeta.core.log import Claim, NewTask
 from noeta.core.ports import Clock, Delta, Ids, ModelRequest, ModelResponse
@@ -20,11 +20,11 @@ from noeta.host.agents import Agents, Composed
 from noeta.host.birth import new_task
 from noeta.host.context import context_of
 from noeta.host.erasure import tombstone
+from noeta.host.redelivery import Redelivery, retry_at
 from noeta.host.request import Requests, model_of
 from noeta.host.snapshot import Snapshots
-from noeta.toolkit.dispatch import Hooks
 from noeta.toolkit.errors import Duplicate
-from noeta.toolkit.history import history
+from noeta.toolkit.history import history, whole
 from noeta.toolkit.limits import unlimited
 from noeta.toolkit.store import Store
 
@@ -93,6 +93,8 @@ async def take_up(
         kept=kept,
         live=lambda piece: means.live(task, piece),
         snapshot=snapshot,
+        redeliver=Redelivery(store),
+        retry_at=lambda work, reason: retry_at(work, store, reason),
         view={
             "agents": means.agents.by_name,
             "allowed_tools": agent.tools,
@@ -164,33 +166,6 @@ async def records(store: Store, task: str, seqs: Sequence[int]) -> list[Recorded
             async for lines in pages:
                 found += [recorded(await whole(store, decode(line))) for line in lines]
     return found
-
-
-async def whole(store: Store, envelope: Envelope) -> Envelope:
-    """`envelope` with the data and message that lie in its blob."""
-    if not envelope.blob:
-        return envelope
-    return with_body(envelope, await store.read_blob(envelope.blob) or b"")
-
-
-async def redeliver(runner: Runner, store: Store) -> None:
-    """Tell plugins with `delivered_through` what they have not handled; one that fails stops there."""
-    work, hooks = runner.work, runner.work.hooks
-    assert isinstance(hooks, Hooks)
-    for plugin, through in hooks.delivered_through(work).items():
-        after = max(through, work.state.history_through)
-        pages = history(store, work.claim.task, after, through=work.durable)
-        async with aclosing(pages):
-            async for lines in pages:
-                for line in lines:
-                    failures = work.failures
-                    envelope = await whole(store, decode(line))
-                    await hooks.on_event(work, work.recorded(envelope), only=plugin)
-                    if work.failures > failures:
-                        break
-                else:
-                    continue
-                break
 
 
 async def purge(store: Store, claim: Claim, seqs: Sequence[int]) -> None:

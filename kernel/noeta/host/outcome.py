@@ -11,8 +11,8 @@ from noeta.core import records as r
 from noeta.core.codec import decode, recorded
 from noeta.core.messages import Usage
 from noeta.core.state import TaskState
-from noeta.host.claimed import whole
 from noeta.host.reading import Reader, children_of
+from noeta.toolkit.history import whole
 from noeta.toolkit.store import Store, TaskRow
 
 ENDS = tuple(f"core.{kind}" for kind in ("turn_done", "turn_failed", "interrupted", "task_ended"))

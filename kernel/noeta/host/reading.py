@@ -10,9 +10,8 @@ from noeta.core.fold import Folder
 from noeta.core.records import Recorded
 from noeta.core.state import TaskState
 from noeta.host.agents import Agents
-from noeta.host.claimed import whole
 from noeta.host.snapshot import Snapshots
-from noeta.toolkit.history import history
+from noeta.toolkit.history import history, whole
 from noeta.toolkit.store import Store, TaskRow
 
 

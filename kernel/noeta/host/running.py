@@ -18,13 +18,13 @@ from noeta.core.state import TaskState
 from noeta.core.work import Work
 from noeta.host.bell import Bell
 from noeta.host.beside import beside
-from noeta.host.claimed import Means, redeliver, take_up
+from noeta.host.claimed import Means, take_up
 from noeta.host.keeps import Keeps
 from noeta.host.models import Models
-from noeta.host.quarantine import is_poison, quarantine
+from noeta.host.quarantine import is_poison, lay_aside, quarantine
 from noeta.host.reach import Reach
 from noeta.host.request import model_of
-from noeta.host.unfit import Unfit, check_fit
+from noeta.host.unfit import Unfit, check_fit, lacking
 
 TICK_SECONDS = 1.0
 """How often a running task's inbox is looked at even when nothing seems to have changed."""
@@ -67,11 +67,14 @@ class Running:
         """Take the task as far as it goes. Raises `Unfit`, and what a runner raises."""
         try:
             with self._scope:
-                if await is_poison(self._means.store, self.claim, self._crashes):
-                    await quarantine(self._means, self.claim)
-                else:
-                    self._runner = await self._taken_up()
-                    await beside(partial(self._work, self._runner), partial(self._look_out, self._runner))
+                if is_poison(self.claim, self._crashes):
+                    return await quarantine(self._means, self.claim, self._crashes)
+                runner = await self._taken_up()
+                if name := lacking(runner.work):
+                    why = f"This task waits: it requires plugin {name!r}, which its agent here does not have."
+                    return await lay_aside(self._means, self.claim, "plugin", why)
+                self._runner = runner
+                await beside(runner.run, partial(self._look_out, runner))
             if self._runner and self._stopping and not self.keeps.lost:
                 await _save(self._runner.work)
         except anyio.get_cancelled_exc_class():
@@ -131,10 +134,6 @@ class Running:
         if isinstance(model, Models):
             model = partial(model, fallbacks=fallbacks, failures=work.state.failures)
         return await model(request, live)
-
-    async def _work(self, runner: Runner) -> None:
-        await redeliver(runner, self._means.store)
-        await runner.run()
 
     async def _wake(self, seconds: float) -> bool:
         """Wait for the next look at the inbox. They come at least every second."""

@@ -16,11 +16,14 @@ class Unfit(NoetaError):
 
 
 def check_fit(work: Work) -> None:
-    """Raise `Unfit` for a log that this version cannot use, or a required plugin that is not there."""
+    """Raise `Unfit` for a log that this version cannot use."""
     state = work.state
     if problem := state.corrupt or state.newer:
         raise Unfit(state.task, f"record {problem.seq}: {problem.why}")
+
+
+def lacking(work: Work) -> str:
+    """The first plugin that the task requires and that is not part of its agent here, else the empty text."""
     here = {plugin.name for plugin in work.outside.installed}
-    for plugin in state.plugins:
-        if plugin.required and plugin.name not in here:
-            raise Unfit(state.task, f"plugin {plugin.name!r}, which it requires, is not part of its agent")
+    required = (plugin.name for plugin in work.state.plugins if plugin.required)
+    return next((name for name in required if name not in here), "")

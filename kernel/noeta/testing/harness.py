@@ -25,14 +25,14 @@ from noeta.core.runner import Runner
 from noeta.core.state import TaskState
 from noeta.host.agents import Agents
 from noeta.host.birth import new_task
-from noeta.host.claimed import Means, redeliver, take_up, whole
+from noeta.host.claimed import Means, take_up
 from noeta.host.registry import Registry
 from noeta.host.snapshot import Snapshots
 from noeta.testing.clock import FrozenClock, SeededIds
 from noeta.testing.nowhere import Nowhere
 from noeta.testing.scripted_provider import Reply, Respond, ScriptedProvider
 from noeta.toolkit.agent import Agent
-from noeta.toolkit.history import history
+from noeta.toolkit.history import history, whole
 from noeta.toolkit.in_memory import InMemoryStore
 from noeta.toolkit.schema import check_schema
 from noeta.toolkit.store import Store, TaskRow
@@ -115,7 +115,6 @@ class Harness:
 
     async def drive(self, runner: Runner) -> None:
         """Run a claim to its end."""
-        await redeliver(runner, self.means.store)
         await runner.run()
 
     async def _wake(self, seconds: float) -> bool:

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from noeta.core.codec import encode
-from noeta.core.parts import ToolChanges, ToolEntry
+from noeta.core.messages import Message, Text, unfit
+from noeta.core.parts import Reminder, ToolChanges, ToolEntry
 from noeta.core.ports import ModelRequest
 from noeta.core.tool import ToolFlags, tool_flags
 
@@ -40,9 +41,18 @@ def checked(plugin: str, hook: Hook, value: Any) -> Any:
             _check_changes(given.add, given.entries, given.withhold)
         elif not isinstance(given, ModelRequest | bool | None):
             encode(0, 0.0, plugin, hook.name, dict(given) if isinstance(given, Mapping) else given)
+            if (said := _said(given)) and (why := unfit(said)):
+                raise TypeError(f"its message would spoil the conversation: {why}")
     if hook.name == "tools":
         _check_tools(values)
     return value
+
+
+def _said(given: object) -> Message | None:
+    """The message that the answer adds to the conversation."""
+    if isinstance(given, Reminder):
+        return Message(role=given.role, content=[Text(text=given.text)])
+    return given if isinstance(given, Message) else None
 
 
 def not_yet(tool: object) -> str:

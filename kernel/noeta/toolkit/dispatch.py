@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 import anyio
 
-from noeta.core.errors import PluginFailure, told
+from noeta.core.errors import PluginFailure, RequestStale, told
 from noeta.core.extension import Extension
 from noeta.core.gates import Answers, Ask, Deny, Gate
 from noeta.core.messages import Message, ToolUse
@@ -102,9 +102,15 @@ class Hooks:
         return steps[-1][1] if steps else output
 
     async def on_event(self, desk: Views, recorded: Recorded, *, only: str = "") -> None:
-        """Tell every plugin, or `only` one, of a durable record; not the one whose `on_event` made it."""
-        maker = recorded.by if recorded.hook == "on_event" else None
-        await self._ask("on_event", desk, recorded, among=lambda by: by != maker and only in ("", by))
+        """Tell every plugin, or `only` one, of a durable record; not the one whose `on_event` made it.
+
+        Who asks for redelivery gets records in order: after a failure no later one in this claim.
+        """
+        maker, behind = recorded.by if recorded.hook == "on_event" else None, set(desk.behind)
+        skipped = behind | {maker}
+        await self._ask("on_event", desk, recorded, among=lambda by: by not in skipped and only in ("", by))
+        if desk.behind != behind:
+            desk.behind &= behind | self.delivered_through(desk).keys()
 
     def delivered_through(self, desk: Views) -> dict[str, int]:
         """For each plugin with redelivery, the seq through which it has handled its events."""
@@ -251,16 +257,18 @@ async def _answer(impl: Impl, desk: Views, given: tuple[Any, ...], scope: anyio.
     return checked(impl.plugin, impl.hook, value)
 
 
-def _returned(impl: Impl, desk: Views) -> None:
-    if impl.viewed:
-        desk.settle(impl.plugin, impl.hook.name)
+def _returned(impl: Impl, desk: Views) -> bool:
+    """Keep what the hook staged; whether it staged anything."""
+    return impl.viewed and desk.settle(impl.plugin, impl.hook.name)
 
 
 def _raised(impl: Impl, desk: Views, error: BaseException) -> Any:
     """What stands for the answer of a hook that raised. A signal and a cancel go on."""
     if isinstance(error, impl.hook.signals):
         error.plugin = impl.plugin
-        _returned(impl, desk)
+        if not _returned(impl, desk) and isinstance(error, RequestStale):
+            # Built again, it would be the same request.
+            return None
         raise error
     if impl.viewed:
         desk.drop(impl.plugin, impl.hook.name)
@@ -273,6 +281,8 @@ def _failed(impl: Impl, desk: Views, error: Exception) -> Any:
     """Record the failure; what stands for the answer under the plugin's policy. Raises `PluginFailure`."""
     plugin, hook, why = impl.plugin, impl.hook, storable_text(told(error))[:WHY_CHARS]
     desk.failed(plugin, hook.name, why, impl.on_error)
+    if hook.name == "on_event":
+        desk.behind.add(plugin)
     if impl.on_error == "open":
         return None
     if impl.on_error == "closed" and hook.gives is GATES:

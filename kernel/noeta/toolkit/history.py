@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from noeta.core.codec import Line
+from noeta.core.codec import Envelope, Line, with_body
 
 if TYPE_CHECKING:
     from noeta.toolkit.store import Store, TaskRow
@@ -85,3 +85,10 @@ def spans(chain: Sequence[TaskRow], after: int, through: int | None) -> Iterator
         # A task may begin further back than the task it continues does.
         ends = [row.through for row in chain[:place]] + ([] if through is None else [through])
         yield chain[place].task, max(after, chain[place].through), min(ends, default=None)
+
+
+async def whole(store: Store, envelope: Envelope) -> Envelope:
+    """`envelope` with the data and message that lie in its blob."""
+    if not envelope.blob:
+        return envelope
+    return with_body(envelope, await store.read_blob(envelope.blob) or b"")

@@ -81,8 +81,8 @@ class Outbox(Extension):
     - It is delivered again, with the same key, until it is in the log that it is done; then never again. So
       with an outside that drops a key it has seen, it happens exactly once.
     - Effects of a task are delivered in the order in which they were staged, one at a time. One that fails
-      holds up the later ones and loses none. It is tried again when the next effect is staged and whenever
-      the task is claimed.
+      holds up the later ones and loses none. It is tried again after a minute, and then after twice the time
+      each, up to an hour.
     - A task that continues this one delivers nothing that was staged here.
 
     A plugin with more state gives `State` and `initial_state` a struct derived from `OutboxState`. One that

@@ -62,7 +62,8 @@ class TaskRow(Struct, frozen=True, kw_only=True):
     """What a store knows of a task without reading its log. Times are epoch seconds.
 
     `reason` says what a waiting task waits for, or how an ended one ended, and is empty for others.
-    `retry_at` is None unless the task waits. `attempts` counts claims since the task last made progress.
+    `retry_at` is None unless the task waits. `attempts` counts claims since the task last made progress
+    that were not given up.
     `version` is the newest record version in the log. `unread` counts the inbox items not consumed.
     `updated_at` is when the row last changed in any way.
     """

@@ -12,10 +12,10 @@ from noeta.core.gates import Allow, Ask, Deny, Gate, Rewrite
 from noeta.core.messages import Message, ToolUse, user
 from noeta.core.parts import Reminder
 from noeta.core.ports import ModelRequest, ModelResponse
-from noeta.core.questions import Park, Question, ask, read_answer
 from noeta.core.records import Compacted, Recorded
-from noeta.core.tool import MAX_ATTEMPTS, ToolContext, ToolFlags, ToolOutput, text_output
+from noeta.core.tool import MAX_ATTEMPTS, Park, ToolContext, ToolFlags, ToolOutput, text_output
 from noeta.core.view import TaskView
+from noeta.toolkit.questions import Question, ask, read_answer
 
 if TYPE_CHECKING:
     from noeta.testing.simulation.world import Simulation

@@ -202,22 +202,26 @@ async def one_lease_covers_all_a_worker_holds(make_store: StoreFactory) -> None:
 
 
 async def attempts_count_claims_since_progress(make_store: StoreFactory) -> None:
-    """Every claim counts, however it ended, until an append says that the task made progress (I27)."""
+    """Every claim that was not given up counts, until an append says that the task made progress (I27)."""
     async with opened(make_store) as world:
         await world.ready("task")
-        for attempt in (1, 2, 3):
-            claim = await world.claim("task", f"worker {attempt}")
-            expect(claim.attempts, attempt, "the attempts of a claim without progress before it")
-            expect((await world.store.task("task")).attempts, attempt, "the attempts of the row")
+        for number, attempts in ((1, 1), (2, 2), (3, 2), (4, 3)):
+            claim = await world.claim("task", f"worker {number}")
+            expect(claim.attempts, attempts, "the attempts of a claim without progress before it")
+            expect((await world.store.task("task")).attempts, attempts, "the attempts of the row")
             await world.write(claim, 1)
-            if attempt == 2:
+            if number == 2:
                 await world.store.release(claim)
+                expect((await world.store.task("task")).attempts, 1, "the attempts after a release")
             else:
                 world.clock.advance(31)
-        claim = await world.claim("task", "worker 4")
+        claim = await world.claim("task", "worker 5")
         expect(claim.attempts, 4, "the attempts of a claim after appends without progress")
+        await world.write(claim, 1, release=True)
+        expect((await world.store.task("task")).attempts, 3, "the attempts after an append that gives up")
+        claim = await world.claim("task", "worker 6")
         await world.write(claim, 1, progress=True, release=True)
-        expect((await world.claim("task", "worker 5")).attempts, 1, "the attempts after progress")
+        expect((await world.claim("task", "worker 7")).attempts, 1, "the attempts after progress")
 
 
 async def claims_pass_over_what_was_not_asked_for(make_store: StoreFactory) -> None:

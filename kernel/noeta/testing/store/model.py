@@ -265,7 +265,7 @@ class ModelStore:
         except Fenced:
             return
         self.claims = [other for other in self.claims if other.task != claim.task]
-        self.change(claim.task, worker="")
+        self.change(claim.task, worker="", attempts=max(self.row(claim.task).attempts - 1, 0))
         if self.row(claim.task).status == "running":
             self.change(claim.task, status="ready")
         self.forget_idle()

@@ -348,6 +348,8 @@ class InMemoryStore(Store):
             return
         self._leases.give_up(row.worker, row.new.task)
         row.token, row.worker = None, ""
+        # Who gives a claim up lives, so this one was not lost for nothing.
+        row.attempts = max(row.attempts - 1, 0)
         if row.status == "running":
             row.move("ready")
 

@@ -146,7 +146,9 @@ def release(db: Database, claim: Claim) -> None:
     if row is None or (row[4], row[5]) != (claim.fence, claim.token):
         return
     found = Row(*row)
-    change(db, found.id, token=None, worker="")
+    # Who gives a claim up lives, so this one was not lost for nothing.
+    sql = "UPDATE task SET token = NULL, worker = '', attempts = max(attempts - 1, 0) WHERE id = ?"
+    db.run(sql, found.id)
     if found.status == "running" or (found.status == "waiting" and found.unread):
         change(db, found.id, status="ready", reason="", retry_at=None)
     give_up(db, found.worker)

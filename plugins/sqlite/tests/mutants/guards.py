@@ -81,6 +81,13 @@ MUTANTS = [
         "newer_tasks_are_passed_over",
     ),
     Mutant(
+        "a claim that is given up counts as lost",
+        "tasks.py",
+        ", attempts = max(attempts - 1, 0)",
+        "",
+        "attempts_count_claims_since_progress",
+    ),
+    Mutant(
         "every append resets the attempts",
         "tasks.py",
         '({"attempts": 0} if append.progress else {})',

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from noeta.core.questions import Question, ask, read_answer
 from noeta.core.records import Answer
+from noeta.toolkit.questions import Question, ask, read_answer
 
 COLOUR: Question = {"question": "Which colour?", "options": [{"label": "red"}, {"label": "blue"}]}
 PARTS: Question = {"question": "Which parts?", "multiSelect": True, "options": [{"label": "a"}]}

@@ -3,24 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NotRequired, TypedDict, overload
+from typing import Any, NotRequired, TypedDict, overload
 
 import msgspec
-from msgspec import Struct
 
 from noeta.core.records import Answer
-
-
-class Park(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a call waits for.
-
-    With ``question`` a person answers and `detail` is what front ends show; with ``children`` the call waits
-    until the child tasks with the ids `keys` have all ended. The tool needs a `resume`.
-    """
-
-    on: Literal["question", "children"]
-    keys: list[str] = []
-    detail: dict[str, Any] = {}
+from noeta.core.tool import Park
 
 
 class Option(TypedDict):
