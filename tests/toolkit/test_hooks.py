@@ -178,6 +178,26 @@ async def test_a_chain_hands_each_plugin_what_the_one_before_gave(three: tuple[H
 
 
 @pytest.mark.anyio
+async def test_what_a_plugin_does_to_an_output_in_place_counts_for_nobody() -> None:
+    def spoil(called: str, then: Callable[[], Any]) -> Extension:
+        class Spoils(Extension):
+            name = called
+            on_error: ClassVar[dict[str, str]] = {"after_tool": "open"}
+
+            async def after_tool(self, view: TaskView, call: ToolUse, output: ToolOutput) -> Any:
+                output.content.clear()
+                output.meta["deep"]["list"].append(self.name)
+                output.is_error = True
+                return then()
+
+        return Spoils()
+
+    output = text_output("whole", deep={"list": []})
+    hooks, desk = composed(spoil("silent", lambda: None), spoil("fails", lambda: 1 / 0))
+    assert await hooks.after_tool(desk, CALL, output) == text_output("whole", deep={"list": []})
+
+
+@pytest.mark.anyio
 async def test_the_first_answer_ends_the_round(three: tuple[Hooks, Desk], asked: list[str]) -> None:
     hooks, desk = three
     assert await hooks.on_empty_reply(desk, RESPONSE) == ("b", user("b"))
@@ -596,7 +616,7 @@ async def test_a_cancelled_round_drops_what_was_staged_and_records_no_failure() 
             scope.cancel()
     assert (desk.kept, desk.failures) == ([], [])
     with pytest.raises(RuntimeError, match="only while a hook runs"):
-        desk._views["a"].record("a", "late")
+        desk.by_plugin["a"].record("a", "late")
 
 
 @pytest.mark.anyio

@@ -247,7 +247,8 @@ class Views:
     """The views of a task while a worker holds it, one for each plugin: the desk of their hooks.
 
     A subclass says what becomes of staged work (`settled`) and of failures. `fields` are what all views
-    share. `behind` are the plugins with redelivery that failed on an event: they get no later one first.
+    share. `by_plugin` are the views. `behind` are the plugins with redelivery that failed on an
+    event: they get no later one first.
     """
 
     def __init__(self, hooks: Hooks, **fields: Any) -> None:
@@ -255,7 +256,7 @@ class Views:
         self.behind: set[str] = set()
         self._apart = ""
         self._fields: dict[str, Any] = {**fields, "extensions": hooks.extensions, "views": self}
-        self._views = {extension.name: self.made(extension.name) for extension in hooks.extensions}
+        self.by_plugin: dict[str, TaskView] = {e.name: self.made(e.name) for e in hooks.extensions}
 
     def made(self, plugin: str) -> TaskView:
         """A new view of the plugin."""
@@ -269,7 +270,7 @@ class Views:
 
     def view(self, plugin: str, hook: str) -> TaskView:
         """The plugin's view, ready to stage work for `hook`."""
-        return self._views[plugin].begin(hook)
+        return self.by_plugin[plugin].begin(hook)
 
     def stage(self, plugin: str, hook: str) -> TaskView:
         """One more view of the plugin, for what stages beside its hooks."""
@@ -277,7 +278,7 @@ class Views:
 
     def settle(self, plugin: str, hook: str) -> bool:
         """The hook returned: what it staged is kept. Whether it staged anything."""
-        view = self._views[plugin]
+        view = self.by_plugin[plugin]
         try:
             self.settled(view)
             return bool(view.pending or view.creates or view.enqueued)
@@ -286,17 +287,17 @@ class Views:
 
     def drop(self, plugin: str, hook: str) -> None:
         """The hook failed: what it staged is gone."""
-        self._views[plugin].end()
+        self.by_plugin[plugin].end()
 
     def broken(self, plugin: str) -> str:
         """Why the plugin's state is frozen, else the empty text."""
-        problem = self._views[plugin].state.broken.get(plugin)
+        problem = self.by_plugin[plugin].state.broken.get(plugin)
         return problem.why if problem else ""
 
     def set(self, **fields: Any) -> None:
         """Change these fields of every view."""
         self._fields |= fields
-        for view in self._views.values():
+        for view in self.by_plugin.values():
             vars(view).update(fields)
 
     async def residents(self, lead: bool, keeps_tail: bool | None, kept: Sequence[Message]) -> list[Message]:

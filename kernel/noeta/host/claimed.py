@@ -40,7 +40,6 @@ class Means:
     model: Callable[[ModelRequest, Callable[[Delta], None]], Awaitable[ModelResponse]]
     check_schema: Callable[[dict[str, Any], object], str | None]
     spill: Callable[[str, str], str]
-    live: Callable[[str, object], None] = lambda task, piece: None
     view: Mapping[str, Any] = field(default_factory=dict)
     context: Mapping[str, Any] = field(default_factory=dict)
 
@@ -91,7 +90,6 @@ async def take_up(
         spill=means.spill,
         installed=composed.plugins,
         kept=kept,
-        live=lambda piece: means.live(task, piece),
         snapshot=snapshot,
         redeliver=Redelivery(store),
         retry_at=lambda work, reason: retry_at(work, store, reason),

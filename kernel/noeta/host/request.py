@@ -69,7 +69,7 @@ class Requests:
             model=model_of(agent, config),
             system="\n".join(part.text for part in system),
             messages=Messages(work.state.conversation),
-            tools=[spec for _, spec in listed],
+            tools=tuple(spec for _, spec in listed),
             output_schema=config.get("output_schema"),
             max_tokens=agent.max_tokens,
             effort=config.get("effort") or agent.effort,

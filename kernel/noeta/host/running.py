@@ -172,7 +172,7 @@ class Running:
 
     async def _write_staged(self, work: Work) -> None:
         """Write what is staged for long, or large, unless the runner is about to do so."""
-        lines, hooks = work.batch.lines, [view for view in work._views.values() if view.hook]
+        lines, hooks = work.batch.lines, [view for view in work.by_plugin.values() if view.hook]
         if not lines or work.batch.consume or work.state.ended or hooks or work.one_at_a_time.locked():
             return
         now = self._means.clock.monotonic()

@@ -15,6 +15,7 @@ from noeta.host.beside import beside
 from noeta.host.claimed import Means
 from noeta.host.running import Running
 from noeta.host.unfit import Unfit
+from noeta.host.watchdog import Watchdog
 from noeta.toolkit.store import Clock
 
 POLL_SECONDS = 1.0
@@ -62,6 +63,7 @@ class Worker:
         async with anyio.create_task_group() as self._group:
             self._group.start_soon(self._keep_lease)
             self._group.start_soon(self._guard_lease)
+            self._group.start_soon(Watchdog(self._lease, lambda: bool(self._running)).run)
             await self._claiming()
             for held in self._held:
                 held.cancel()

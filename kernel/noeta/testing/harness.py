@@ -74,7 +74,6 @@ class Harness:
             model=self._model,
             check_schema=check_schema,
             spill=lambda text, name: f"{text[:100]} ... saved as {name}",
-            live=lambda task, piece: self.live.append(piece),
             view=env,
             context=env,
         )
@@ -111,7 +110,9 @@ class Harness:
 
     async def take_up(self, claim: Any) -> Runner:
         """The runner of a claim."""
-        return await take_up(self.means, claim, wake=self._wake)
+        runner = await take_up(self.means, claim, wake=self._wake)
+        runner.work.outside.live = self.live.append
+        return runner
 
     async def drive(self, runner: Runner) -> None:
         """Run a claim to its end."""

@@ -23,6 +23,7 @@ from noeta.core.parts import Offer
 from noeta.core.ports import ModelRequest
 from noeta.core.records import PluginFailed, Recorded
 from noeta.core.state import TaskState
+from noeta.core.text import meant
 from noeta.core.tool import ToolContext, ToolOutput
 from noeta.core.view import Spawn, TaskView, Views
 from noeta.host.offer import offer
@@ -122,6 +123,9 @@ class Rehearsal(Views):
             self.log.lines.append(made.line)
             self.log.blobs += made.blobs
             own = made.envelope.extension == view.plugin
+            if self._strict and own and types is not None and (kind := made.envelope.kind) not in types:
+                why = f"it records kind {kind!r}, which its record_types do not declare{meant(kind, types)}"
+                raise AssertionError(f"Plugin {view.plugin!r}, {view.hook}: {why}.")
             self.records.append(recorded(made.envelope, types if own else None))
         self.posts += view.enqueued
         self.children += view.creates

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import anyio
+from msgspec.structs import replace
 
 from noeta.core.errors import PluginFailure, RequestStale, told
 from noeta.core.extension import Extension
@@ -98,7 +99,7 @@ class Hooks:
 
     async def after_tool(self, desk: Views, call: ToolUse, output: ToolOutput) -> ToolOutput:
         """The output as the last plugin gave it."""
-        steps = await self._chain("after_tool", desk, (call,), output)
+        steps = await self._chain("after_tool", desk, (call,), output, _copied)
         return steps[-1][1] if steps else output
 
     async def on_event(self, desk: Views, recorded: Recorded, *, only: str = "") -> None:
@@ -174,9 +175,14 @@ class Hooks:
         return answers
 
     async def _chain(
-        self, hook: str, desk: Views, before: tuple[Any, ...], value: Any
+        self,
+        hook: str,
+        desk: Views,
+        before: tuple[Any, ...],
+        value: Any,
+        hand: Callable[[Any], Any] = lambda value: value,
     ) -> list[tuple[str, Any]]:
-        """What each plugin made of `value`, in turn."""
+        """What each plugin made of `value`, in turn. `hand` makes what one is handed."""
         steps: list[tuple[str, Any]] = []
 
         def take(by: str, given: Any) -> bool:
@@ -185,7 +191,7 @@ class Hooks:
             return False
 
         if impls := self.impls[hook]:
-            await _round(impls, desk, lambda: (*before, steps[-1][1] if steps else value), take)
+            await _round(impls, desk, lambda: (*before, hand(steps[-1][1] if steps else value)), take)
         return steps
 
 
@@ -220,6 +226,18 @@ async def _round(
             value = _failed(impl, desk, _late(impl))
             if take(impl.plugin, value):
                 return
+
+
+def _copied(value: Any) -> Any:
+    """A copy to do with as one likes: what counts is what the hook returns."""
+    match value:
+        case ToolOutput():
+            return replace(value, **{name: _copied(getattr(value, name)) for name in ("content", "meta")})
+        case dict():
+            return {key: _copied(inner) for key, inner in value.items()}
+        case list():
+            return [_copied(inner) for inner in value]
+    return value
 
 
 def _extend(scope: anyio.CancelScope, seconds: float) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
 import jsonschema  # type: ignore[import-untyped]
+import regex  # type: ignore[import-untyped]
 from jsonschema.exceptions import by_relevance  # type: ignore[import-untyped]
 from jsonschema_specifications import REGISTRY  # type: ignore[import-untyped]
 from referencing.exceptions import Unresolvable
@@ -22,6 +24,8 @@ SHOWN_NAMES = 40
 """Of more names than these, or of more values, the rest is counted."""
 MOST_ERRORS = 1_000
 """Of a value with more mistakes than these, the others are not looked for."""
+PATTERN_SECONDS = 1.0
+"""What all patterns may take for one value: some take for ever, and nothing else runs meanwhile."""
 
 
 class Checker:
@@ -29,6 +33,7 @@ class Checker:
 
     def __init__(self, schema: object) -> None:
         self.fault: str | None = None
+        self._until = 0.0
         try:
             self.fault = self._prepare(schema)
         except RecursionError:
@@ -43,26 +48,77 @@ class Checker:
             return "its $schema is no text"
         cls = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
         if errors := list(cls(cls.META_SCHEMA, registry=REGISTRY).iter_errors(schema)):
-            return sentence(errors)
+            self._until = time.monotonic() + PATTERN_SECONDS
+            return self._sentence(errors)
         draft = specification_with(cls.META_SCHEMA.get("$schema", ""), default=DRAFT202012)
         root: Any = draft.create_resource(schema)
         for resolver, part in _parts(REGISTRY.resolver_with_root(root), root):
             if why := _dead_end(resolver, part):
                 return why
-        tolerant = jsonschema.validators.extend(cls, {"pattern": _pattern})
+        own = {
+            "pattern": self._pattern,
+            "patternProperties": self._pattern_properties,
+            "additionalProperties": self._additional_properties,
+        }
+        tolerant = jsonschema.validators.extend(cls, own)
         # Without a registry of our own the library would fetch what it does not know.
         self._validator: Any = tolerant(schema, registry=REGISTRY)
         return None
 
     def check(self, value: object) -> str | None:
         """What is wrong with `value`, None when it fits."""
+        self._until = time.monotonic() + PATTERN_SECONDS
         try:
             errors = list(islice(self._validator.iter_errors(value), MOST_ERRORS))
+            return self._sentence(errors) if errors else None
+        except TimeoutError as error:
+            return str(error)
         except RecursionError:
             return "the schema is wrong: it refers to itself without end, or the value is nested too deep"
         except Exception as error:
             return f"the schema is wrong: {told(error)}"
-        return sentence(errors) if errors else None
+
+    def _sentence(self, errors: Iterable[Any]) -> str:
+        return sentence(errors, self._found)
+
+    def _found(self, pattern: str, text: str) -> bool:
+        """Whether the pattern is in the text. Raises `TimeoutError`."""
+        try:
+            # The search of the standard library cannot be stopped.
+            return bool(regex.search(pattern, text, timeout=max(self._until - time.monotonic(), 0.001)))
+        except TimeoutError:
+            raise TimeoutError(f"{_shown(text)} takes too long to compare with {_shown(pattern)}") from None
+
+    def _pattern(self, validator: Any, pattern: str, value: object, schema: object) -> Iterator[Any]:
+        """The keyword ``pattern``, in every dialect: one that cannot be read here lets all pass."""
+        try:
+            fits = not isinstance(value, str) or self._found(pattern, value)
+        except regex.error:
+            return
+        if not fits:
+            yield jsonschema.ValidationError(f"{value!r} does not match the pattern {pattern!r}")
+
+    def _pattern_properties(
+        self, validator: Any, patterns: Mapping[str, Any], value: object, schema: object
+    ) -> Iterator[Any]:
+        for pattern, part in patterns.items() if isinstance(value, dict) else ():
+            for name, inner in value.items():
+                if self._found(pattern, name):
+                    yield from validator.descend(inner, part, path=name, schema_path=pattern)
+
+    def _additional_properties(
+        self, validator: Any, allowed: Any, value: object, schema: Mapping[str, Any]
+    ) -> Iterator[Any]:
+        names = value if isinstance(value, dict) else ()
+        extras = [name for name in names if self._is_extra(name, schema)]
+        if extras and allowed is False:
+            yield jsonschema.ValidationError(f"{extras[0]!r} is no property of it")
+        for name in extras if isinstance(allowed, dict) else ():
+            yield from validator.descend(names[name], allowed, path=name)
+
+    def _is_extra(self, name: str, schema: Mapping[str, Any]) -> bool:
+        patterns = schema.get("patternProperties", ())
+        return name not in schema.get("properties", ()) and not any(self._found(p, name) for p in patterns)
 
 
 def _parts(resolver: Any, resource: Any) -> Iterator[tuple[Any, Mapping[str, Any]]]:
@@ -78,30 +134,22 @@ def _dead_end(resolver: Any, part: Mapping[str, Any]) -> str | None:
         if isinstance(ref := part.get("$ref"), str):
             resolver.lookup(ref)
         for pattern in part.get("patternProperties", ()):
-            re.compile(pattern)
+            regex.compile(pattern)
+        if "patternProperties" in part and "unevaluatedProperties" in part:
+            return "it has patternProperties beside unevaluatedProperties: write additionalProperties instead"
     except Unresolvable:
         return f"it refers to {ref!r}, which is not in it"
-    except re.error as error:
+    except regex.error as error:
         return f"the pattern {pattern!r} cannot be read: {error}"
     return None
-
-
-def _pattern(validator: Any, pattern: str, value: object, schema: object) -> Iterator[Any]:
-    """The keyword ``pattern``, for patterns of every dialect: one that Python cannot read lets all pass."""
-    try:
-        fits = not isinstance(value, str) or re.search(pattern, value)
-    except re.error:
-        return
-    if not fits:
-        yield jsonschema.ValidationError(f"{value!r} does not match the pattern {pattern!r}")
 
 
 # A misspelt name comes before the name that is missing because of it.
 _relevance = by_relevance(strong={"additionalProperties"})
 
 
-def sentence(errors: Iterable[Any]) -> str:
-    """The place and the mistake of the error that says most."""
+def sentence(errors: Iterable[Any], found: Callable[[str, str], bool]) -> str:
+    """The place and the mistake of the error that says most. `found` tells whether a pattern is in a text."""
     error = max(errors, key=_relevance)
     while forms := _forms(error):
         nearest: list[Any] = min(forms, key=_distance)
@@ -111,7 +159,7 @@ def sentence(errors: Iterable[Any]) -> str:
         case "additionalProperties" if allowed is False:
             known = error.schema.get("properties", {})
             patterns = error.schema.get("patternProperties", {})
-            extra = next(n for n in value if n not in known and not any(re.search(p, n) for p in patterns))
+            extra = next(n for n in value if n not in known and not any(found(p, n) for p in patterns))
             listed = f"; known are {_listed(known)}" if known else ""
             return f"{place}{_step(extra)}: there is no such property{_meant(extra, known)}{listed}"
         case "required":
