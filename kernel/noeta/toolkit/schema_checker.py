@@ -101,20 +101,21 @@ class Checker:
     def _pattern_properties(
         self, validator: Any, patterns: Mapping[str, Any], value: object, schema: object
     ) -> Iterator[Any]:
-        for pattern, part in patterns.items() if isinstance(value, dict) else ():
-            for name, inner in value.items():
+        held: dict[str, Any] = value if isinstance(value, dict) else {}
+        for pattern, part in patterns.items():
+            for name, inner in held.items():
                 if self._found(pattern, name):
                     yield from validator.descend(inner, part, path=name, schema_path=pattern)
 
     def _additional_properties(
         self, validator: Any, allowed: Any, value: object, schema: Mapping[str, Any]
     ) -> Iterator[Any]:
-        names = value if isinstance(value, dict) else ()
-        extras = [name for name in names if self._is_extra(name, schema)]
+        held: dict[str, Any] = value if isinstance(value, dict) else {}
+        extras = [name for name in held if self._is_extra(name, schema)]
         if extras and allowed is False:
             yield jsonschema.ValidationError(f"{extras[0]!r} is no property of it")
         for name in extras if isinstance(allowed, dict) else ():
-            yield from validator.descend(names[name], allowed, path=name)
+            yield from validator.descend(held[name], allowed, path=name)
 
     def _is_extra(self, name: str, schema: Mapping[str, Any]) -> bool:
         patterns = schema.get("patternProperties", ())
