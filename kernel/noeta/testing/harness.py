@@ -108,9 +108,9 @@ class Harness:
             await self.drive(runner)
         raise AssertionError(f"it is not at rest after {limit} claims")
 
-    async def take_up(self, claim: Any) -> Runner:
-        """The runner of a claim."""
-        runner = await take_up(self.means, claim, wake=self._wake)
+    async def take_up(self, claim: Any, **context: Any) -> Runner:
+        """The runner of a claim. `context` is as for `noeta.host.claimed.take_up`."""
+        runner = await take_up(self.means, claim, wake=self._wake, **context)
         runner.work.outside.live = self.live.append
         return runner
 

@@ -7,6 +7,7 @@ from functools import partial
 from inspect import isawaitable
 from typing import Any
 
+from noeta.core.errors import Unavailable
 from noeta.core.extension import Extension
 from noeta.core.log import Claim
 from noeta.core.parts import Offer
@@ -44,6 +45,7 @@ class Effects:
         """An effect is about to happen; its number."""
         self.check()
         self.names.append(name)
+        self._fail(name, after=False)
         self._die(len(self.names), after=False)
         return len(self.names)
 
@@ -55,9 +57,17 @@ class Effects:
     async def pause(self) -> None:
         """What else goes on in the world while the worker waits for the end of an effect."""
 
+    def fails(self, name: str, *, after: bool) -> bool:
+        """Whether the store says here that it cannot be reached: `after` it did what was asked, or before."""
+        return False
+
     def dies(self, number: int, *, after: bool) -> bool:
         """Whether it dies here."""
         return (number, after) == (self._die_at, self._after)
+
+    def _fail(self, name: str, *, after: bool) -> None:
+        if name.startswith("store.") and self.fails(name, after=after):
+            raise Unavailable("the connection was lost", reason="lost")
 
     def _die(self, number: int, *, after: bool) -> None:
         if self.dies(number, after=after):
@@ -71,6 +81,7 @@ class Effects:
             result = await value
             await self.pause()
             self.end(number)
+            self._fail(name, after=True)
             return result
 
         def effect(*args: Any, **named: Any) -> Any:
@@ -128,9 +139,9 @@ class Mortal(Harness):
                 for hook, impls in composed.hooks.impls.items()
             }
 
-    async def take_up(self, claim: Claim) -> Runner:
+    async def take_up(self, claim: Claim, **context: Any) -> Runner:
         """The runner of a claim."""
-        runner, effects = await super().take_up(claim), self.effects
+        runner, effects = await super().take_up(claim, **context), self.effects
         outside, tools = runner.work.outside, dict[int, Any]()
         offer = outside.offer
 

@@ -111,6 +111,7 @@ class Tools(Extension):
     name = "tools"
 
     def __init__(self, world: Simulation) -> None:
+        self._world = world
         self._tools = (
             Tool("read", lambda input, ctx: text_output(f"read {input}"), read_only=True),
             Acting(world, "act"),
@@ -125,8 +126,14 @@ class Tools(Extension):
             Tool("last", lambda input, ctx: text_output(""), run_last=True),
             Tool("timer", _sets_a_timer),
             Tool("note", _notes, read_only=True),
+            Tool("keep", self._keeps, retry_safe=True),
             Tool("hand_over", lambda input, ctx: ToolOutput(end_turn="handed over")),
         )
+
+    def _keeps(self, input: dict[str, Any], ctx: ToolContext) -> ToolOutput:
+        assert ctx.keep
+        self._world.kept(ctx.keep())
+        return text_output("kept")
 
     def initial_state(self) -> int:
         """Nothing was noted."""

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 async def check(world: Simulation) -> None:
     """Raise `AssertionError` for the first thing that does not hold."""
     assert all(times <= MAX_ATTEMPTS for times in world.acts.values()), "a call ran too often"
+    assert all(times == 1 for times in world.lost.values()), "a loss was told twice"
     for row in await world.store.tasks(limit=1_000):
         log = await world.bench.log(row.task)
         own = [record for record in log if record.seq > row.through]

@@ -8,7 +8,7 @@ from typing import Any
 
 import anyio
 
-from noeta.core.errors import Fenced, ProviderError
+from noeta.core.errors import Fenced, ProviderError, Unavailable
 from noeta.core.items import NewEntry
 from noeta.core.log import Claim
 from noeta.core.messages import Message, Text, user
@@ -17,7 +17,9 @@ from noeta.core.records import TaskCreated
 from noeta.core.runner import Runner
 from noeta.core.tool import ToolContext
 from noeta.host.birth import new_task
+from noeta.host.keeps import Keeps
 from noeta.host.registry import Registry
+from noeta.host.snapshot import Snapshots
 from noeta.testing.clock import FrozenClock, SeededIds
 from noeta.testing.harness import Harness
 from noeta.testing.mortal import Death, Effects, Mortal
@@ -26,9 +28,11 @@ from noeta.testing.simulation.cast import Chaos, Gates, Tools, Watcher
 from noeta.testing.simulation.check import check
 from noeta.toolkit.errors import Duplicate, TaskOver
 from noeta.toolkit.in_memory import InMemoryStore
+from noeta.toolkit.keep import KeptClaim
 
 REGISTRY = Registry()
 LEASE = 30.0
+DAY = 86_400.0
 MOST_REPLIES = 12
 """After so many replies the model has nothing more to call."""
 MOST_TASKS = 6
@@ -46,6 +50,10 @@ class Fate(Effects):
         """Now and then."""
         return self._world.chance(150)
 
+    def fails(self, name: str, *, after: bool) -> bool:
+        """Now and then."""
+        return self._world.chance(300)
+
     async def pause(self) -> None:
         """People act, or the lease runs out and another worker comes."""
         world = self._world
@@ -56,30 +64,71 @@ class Fate(Effects):
             await world.worker(self._depth + 1)
 
 
+class SkewedClock(FrozenClock):
+    """The clock of one worker: it shows another time, goes at another speed, and somebody sets it anew."""
+
+    def __init__(self, world: Simulation) -> None:
+        super().__init__()
+        self._world, self._rate = world, world.rng.choice([0.5, 1.0, 2.0])
+        self._set()
+
+    def _set(self) -> None:
+        self._off = self._world.rng.choice([0.0, -DAY, DAY, 0.25])
+
+    def now(self) -> float:
+        """Epoch seconds, as it takes them to be."""
+        if self._world.chance(50):
+            self._set()
+        return self._world.clock.now() + self._off
+
+    def monotonic(self) -> float:
+        """Seconds, as it counts them."""
+        return self._rate * self._world.clock.monotonic()
+
+
 class Worker(Mortal):
     """A worker. Its runners are known to the world, so that people can stop what they do."""
 
     world: Simulation
+    claim: Claim | None = None
+    keeps: Keeps = Keeps(LEASE, lambda: None)
 
-    async def take_up(self, claim: Claim) -> Runner:
+    async def take_up(self, claim: Claim, **context: Any) -> Runner:
         """The runner of a claim."""
-        runner = self.world.runners[claim.task] = await super().take_up(claim)
+        self.keeps.lose()
+        world, self.claim, self.keeps = self.world, claim, Keeps(LEASE, lambda: None)
+        keeps, context["keep"] = self.keeps, self.keeps.keep
+        runner = await super().take_up(claim, kept=lambda: bool(keeps), **context)
+        world.runners[claim.task] = runner
+        snapshots = Snapshots(self.store, claim.task, runner.work.folder)
+        runner.work.outside.snapshot = lambda lines, state: snapshots.take(state) if world.chance(4) else ()
         return runner
+
+    async def _wake(self, seconds: float) -> bool:
+        """A kept task waits: people act, time passes, and what it is kept for comes to its end."""
+        world = self.world
+        if world.chance(2):
+            await world.people()
+        for keep in world.keeps if not world.chance(3) else []:
+            keep.release()
+        return await super()._wake(seconds)
 
 
 class Simulation:
     """One world. `run` lets it go on until it is at rest, and raises `AssertionError` for what is wrong."""
 
-    def __init__(self, seed: int) -> None:
-        self.rng: Random = Random(seed)
+    def __init__(self, rng: Random) -> None:
+        self.rng: Random = rng
         self.clock: FrozenClock = FrozenClock()
-        self.ids: SeededIds = SeededIds(seed)
+        self.ids: SeededIds = SeededIds(rng.randrange(1 << 32))
         self.store: InMemoryStore = InMemoryStore(self.clock, self.ids)
         self.provider: ScriptedProvider = ScriptedProvider(respond=self._reply)
         self.wild: bool = True
         self.acts: Counter[str] = Counter()
         self.runners: dict[str, Runner] = {}
         self.erased: set[str] = set()
+        self.keeps: list[KeptClaim] = []
+        self.lost: Counter[int] = Counter()
         self.trace: list[str] = []
         self._replies = self._posts = 0
         self.bench: Harness = self._bench(Effects())
@@ -93,6 +142,7 @@ class Simulation:
         world: dict[str, Any] = {"store": self.store, "clock": self.clock, "ids": self.ids}
         worker = Worker(plugins, effects, provider=self.provider, registry=REGISTRY, lease=LEASE, **world)
         worker.world = self
+        worker.means.clock = SkewedClock(self)
         return worker
 
     async def run(self) -> None:
@@ -128,6 +178,14 @@ class Simulation:
                 await bench.run(limit=300)
             except Fenced:
                 self.trace.append("fenced")
+                bench.keeps.lose()
+            except Unavailable:
+                # What it had claimed it gives up, if it knows of that; else the lease has to run out.
+                self.trace.append("unavailable")
+                bench.keeps.lose()
+                if bench.claim:
+                    await self.store.release(bench.claim)
+                self.clock.advance(LEASE + 1)
             except (Death, BaseExceptionGroup):
                 if not fate.dead:
                     raise
@@ -143,6 +201,12 @@ class Simulation:
         self.acts[ctx.idempotency_key] += 1
         kinds = [record.data.call for record in await self.bench.log(ctx.task_id, "tool_started")]
         assert name == "again" or ctx.call_id in kinds, f"{name} started before that was durable"
+
+    def kept(self, keep: KeptClaim) -> None:
+        """A call keeps the claim of its task."""
+        number = len(self.keeps)
+        self.keeps.append(keep)
+        keep.on_lost(lambda: self.lost.update([number]))
 
     # ---- people
 
@@ -240,7 +304,7 @@ class Simulation:
 
 def simulate(seed: int) -> Simulation:
     """Run the world of a seed, and say how to run it again when something is wrong with it."""
-    world = Simulation(seed)
+    world = Simulation(Random(seed))
     try:
         anyio.run(world.run)
     except (Exception, ScriptError, BaseExceptionGroup) as error:
