@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+import anyio
 import pytest
 
+from noeta.core import calls
 from noeta.core.errors import RequestStale, TurnDone
 from noeta.core.extension import Extension
 from noeta.core.gates import Ask, Gate
@@ -14,7 +16,7 @@ from noeta.core.items import NewEntry
 from noeta.core.messages import ToolResult, ToolUse, user
 from noeta.core.ports import ModelRequest
 from noeta.core.records import Compacted, Recorded
-from noeta.core.tool import Park, ToolContext, ToolOutput, text_output
+from noeta.core.tool import Park, ToolContext, ToolFlags, ToolOutput, text_output
 from noeta.core.view import TaskView
 from noeta.testing.harness import Harness
 from noeta.testing.scripted_provider import call, reply
@@ -372,3 +374,168 @@ async def test_a_failed_after_tool_says_that_the_call_did_run() -> None:
     await bench.start("go")
     await bench.run()
     assert texts(bench.provider.requests[1])[1].startswith("= The call did run, but plugin 'plugin' failed")
+
+
+async def test_plugins_that_answer_each_others_events_stop_after_eight_rounds_and_go_on_later() -> None:
+    class Echo(Extension):
+        """Records something for each record of the other one."""
+
+        def __init__(self, name: str, other: str) -> None:
+            self.name, self._other, self.heard = name, other, 0
+
+        async def on_event(self, view: TaskView, recorded: Recorded) -> None:
+            if recorded.extension == self._other or recorded.kind == "turn_done":
+                self.heard += 1
+                view.record(self.name, "echo")
+
+    bench = Harness([Echo("a", "b"), Echo("b", "a")], ["Hello.", "Hello."])
+    task = await bench.start("hi")
+    await bench.run()
+    assert (await bench.row(task)).reason == "idle"
+    echoes = [record for record in await bench.log(task) if record.kind == "echo"]
+    assert 12 <= len(echoes) <= 2 * 9
+    await bench.post(task, "more")
+    await bench.run()
+    assert len([record for record in await bench.log(task) if record.kind == "echo"]) > 1.5 * len(echoes)
+
+
+async def test_a_message_withdraws_no_ask() -> None:
+    bench = Harness([Plugin(Tool("act", lambda i, c: text_output("acted")), gate=lambda c: Ask("sure?"))])
+    bench.provider._script = [reply("", call("act")), "Done."]
+    task = await bench.start("go")
+    await bench.run()
+    await bench.post(task, "by the way")
+    await bench.run()
+    assert (await bench.row(task)).reason == "question"
+    [parked] = await bench.log(task, "tool_parked")
+    await bench.answer(task, parked.data.call, verdict="allow")
+    await bench.run()
+    assert texts(bench.provider.requests[1]) == ["go", "= acted", "by the way"]
+
+
+async def test_a_tool_that_hangs_when_its_wait_is_withdrawn_gets_a_result_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Hangs(Tool):
+        async def resume(self, input: dict[str, Any], ctx: ToolContext, outcome: Any) -> ToolOutput:
+            assert outcome is None
+            await anyio.sleep_forever()
+            raise AssertionError
+
+    monkeypatch.setattr(calls, "WITHDRAW_SECONDS", 0.01)
+    bench = Harness([Plugin(Hangs("ask", lambda i, c: ToolOutput(park=Park(on="question"))))])
+    bench.provider._script = [reply("", call("ask")), "Fine."]
+    task = await bench.start("go")
+    await bench.run()
+    await bench.interrupt(task)
+    await bench.run()
+    assert (await bench.row(task)).reason == "idle"
+    await bench.post(task, "go on")
+    await bench.run()
+    assert texts(bench.provider.requests[1])[1] == (
+        "= The person stopped the turn before this call was finished."
+    )
+
+
+@pytest.mark.parametrize("outcome", ["raises", "hangs", "nothing", "junk"])
+@pytest.mark.parametrize("retry_safe", [False, True], ids=["once", "again"])
+async def test_a_lost_call_is_looked_up_then_run_again_if_that_is_safe_else_unknown(
+    outcome: str, retry_safe: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    class Lost(Tool):
+        flags = ToolFlags(retry_safe=retry_safe)
+
+        async def recover(self, input: dict[str, Any], ctx: ToolContext) -> Any:
+            asked.append("recover")
+            if outcome == "raises":
+                raise ValueError("boom")
+            if outcome == "hangs":
+                await anyio.sleep_forever()
+            return object() if outcome == "junk" else None
+
+    def act(input: dict[str, Any], ctx: ToolContext) -> ToolOutput:
+        asked.append("run")
+        if len(asked) == 1:
+            raise KeyboardInterrupt
+        return text_output("acted")
+
+    monkeypatch.setattr(calls, "RECOVER_SECONDS", 0.01)
+    bench = Harness([Plugin(Lost("act", act))], [reply("", call("act")), "Done."])
+    task = await bench.start("go")
+    # Behind a claim that was lost, every start is durable.
+    await bench.store.claim("lost")
+    bench.clock.advance(31)
+    with pytest.raises(KeyboardInterrupt):
+        await bench.run()
+    bench.clock.advance(31)
+    bench.worker = bench.ids.new()
+    await bench.run()
+    said = texts(bench.provider.requests[1])[1]
+    if retry_safe:
+        assert asked == ["run", "recover", "run"]
+        assert said == "= acted"
+        assert [record.data.attempt for record in await bench.log(task, "tool_started")] == [1, 2]
+    else:
+        assert asked == ["run", "recover"]
+        assert "the outcome of the call is unknown" in said
+        assert ("boom" in said) == (outcome == "raises")
+
+
+async def test_what_recover_finds_is_the_result_and_the_call_is_not_run_again() -> None:
+    class Found(Tool):
+        async def recover(self, input: dict[str, Any], ctx: ToolContext) -> Any:
+            assert ctx.idempotency_key == keys[0]
+            return text_output("it had happened")
+
+    keys: list[str] = []
+
+    def act(input: dict[str, Any], ctx: ToolContext) -> ToolOutput:
+        keys.append(ctx.idempotency_key)
+        raise KeyboardInterrupt
+
+    bench = Harness([Plugin(Found("act", act))], [reply("", call("act")), "Done."])
+    await bench.start("go")
+    with pytest.raises(KeyboardInterrupt):
+        await bench.run()
+    bench.clock.advance(31)
+    bench.worker = bench.ids.new()
+    await bench.run()
+    assert len(keys) == 1
+    assert texts(bench.provider.requests[1])[1] == "= it had happened"
+
+
+async def test_a_lost_call_whose_tool_is_gone_has_an_unknown_outcome() -> None:
+    def act(input: dict[str, Any], ctx: ToolContext) -> ToolOutput:
+        raise KeyboardInterrupt
+
+    bench = Harness([Plugin(Tool("act", act))], [reply("", call("act"))])
+    await bench.start("go")
+    with pytest.raises(KeyboardInterrupt):
+        await bench.run()
+    bench.clock.advance(31)
+    again = Harness([Plugin()], ["Done."], store=bench.store, clock=bench.clock, ids=bench.ids)
+    await again.run()
+    assert texts(again.provider.requests[0])[1] == (
+        "= The worker was lost while act ran, so the outcome of the call is unknown."
+        " The tool is no longer there."
+    )
+
+
+async def test_a_request_in_flight_completes_when_its_message_is_erased_and_its_reply_stays() -> None:
+    bench = Harness()
+
+    async def erases(request: ModelRequest) -> str:
+        [received] = await bench.log(task, "received")
+        await bench.erase(task, received.seq)
+        return "I know your secret."
+
+    bench.provider._script = [erases, "What secret?"]
+    task = await bench.start("my secret")
+    await bench.run()
+    await bench.post(task, "tell me")
+    await bench.run()
+    said = texts(bench.provider.requests[1])
+    assert "my secret" not in said
+    assert "I know your secret." in said
