@@ -17,6 +17,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import aclosing
 from itertools import zip_longest
 from typing import Any, TypeAlias
 
@@ -34,7 +35,7 @@ from noeta.core.tool import MAX_ATTEMPTS
 from noeta.host.registry import Registry
 from noeta.testing.clock import FrozenClock, SeededIds
 from noeta.testing.harness import Harness
-from noeta.testing.mortal import Death, Effects, Mortal
+from noeta.testing.mortal import Death, Effects, MakeStore, Mortal
 from noeta.testing.scripted_provider import Reply, ScriptedProvider, ScriptError
 from noeta.toolkit.history import history
 from noeta.toolkit.in_memory import InMemoryStore
@@ -72,13 +73,18 @@ class CrashBench(Mortal):
     """A harness whose worker dies at one effect. `run` goes on with the next worker."""
 
     def __init__(
-        self, make_plugins: MakePlugins, script: Script, effects: Effects, registry: Registry
+        self,
+        make_plugins: MakePlugins,
+        script: Script,
+        effects: Effects,
+        registry: Registry,
+        make_store: MakeStore = InMemoryStore,
     ) -> None:
         self.outside: Outside = Outside()
         self._make, self._script = make_plugins, script
         self._prompts: dict[str, str] = {}
         self._says: Reply | None = None
-        store = InMemoryStore(clock := FrozenClock(), ids := SeededIds())
+        store = make_store(clock := FrozenClock(), ids := SeededIds())
         self._world: dict[str, Any] = {"store": store, "clock": clock, "ids": ids, "lease": LEASE}
         self._world |= {"provider": ScriptedProvider(respond=self._respond), "registry": registry}
         self._begin(effects)
@@ -99,9 +105,9 @@ class CrashBench(Mortal):
         self._begin(Effects())
         return await super().run(limit=limit)
 
-    async def take_up(self, claim: Claim) -> Runner:
+    async def take_up(self, claim: Claim, **context: Any) -> Runner:
         """The runner of a claim, with a model that knows the task."""
-        runner = await super().take_up(claim)
+        runner = await super().take_up(claim, **context)
         model = runner.work.outside.model
 
         async def said(request: ModelRequest, live: Any) -> Any:
@@ -145,6 +151,7 @@ async def check_crashes(
     *,
     drive: Drive | None = None,
     seen: Callable[[str, Any], Any] = lambda name, state: state,
+    make_store: MakeStore = InMemoryStore,
 ) -> int:
     """Run the task once, then again with a death before and after each effect; how many effects there are.
 
@@ -152,7 +159,7 @@ async def check_crashes(
     but what they do through `outside.act(key, what)`. `drive(bench, task)` is what people do: it posts,
     answers, lets time pass (`bench.clock.advance`) and runs the task to rest (`await bench.run()`), as with
     a `Harness`. Without it the task is run once. `seen(name, state)` is what has to be the same of a plugin's
-    state: leave out of it what counts claims or holds seqs.
+    state: leave out of it what counts claims or holds seqs. `make_store(clock, ids)` makes an empty store.
 
     Raises `AssertionError`, with one sentence that names the effect and what differs, unless after each death
 
@@ -168,10 +175,11 @@ async def check_crashes(
     registry = Registry()
 
     async def whole(effects: Effects) -> tuple[CrashBench, dict[str, list[str]]]:
-        bench = CrashBench(make_plugins, script, effects, registry)
-        task = await bench.start(prompt)
-        await drive(bench, task) if drive else await bench.run()
-        return bench, await picture(bench, seen)
+        bench = CrashBench(make_plugins, script, effects, registry, make_store)
+        async with aclosing(bench.store):
+            task = await bench.start(prompt)
+            await drive(bench, task) if drive else await bench.run()
+            return bench, await picture(bench, seen)
 
     try:
         bench, expected = await whole(effects := Effects())

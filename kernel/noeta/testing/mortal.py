@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 from inspect import isawaitable
-from typing import Any
+from typing import Any, TypeAlias
 
 from noeta.core.errors import Unavailable
 from noeta.core.extension import Extension
@@ -20,6 +20,8 @@ from noeta.testing.harness import Harness
 from noeta.testing.scripted_provider import ScriptedProvider
 from noeta.toolkit.store import Store
 
+MakeStore: TypeAlias = Callable[[FrozenClock, SeededIds], Store]
+"""Makes an empty store on this clock and these ids."""
 WRITES = ("append", "create", "post", "claim", "renew", "release", "fire_timers", "purge")
 TOOL_METHODS = ("run", "resume", "recover")
 

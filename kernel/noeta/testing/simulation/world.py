@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import aclosing
 from random import Random
 from typing import Any
 
@@ -22,13 +23,14 @@ from noeta.host.registry import Registry
 from noeta.host.snapshot import Snapshots
 from noeta.testing.clock import FrozenClock, SeededIds
 from noeta.testing.harness import Harness
-from noeta.testing.mortal import Death, Effects, Mortal
+from noeta.testing.mortal import Death, Effects, MakeStore, Mortal
 from noeta.testing.scripted_provider import Reply, ScriptedProvider, ScriptError, call, reply
 from noeta.testing.simulation.cast import Chaos, Gates, Tools, Watcher
 from noeta.testing.simulation.check import check
 from noeta.toolkit.errors import Duplicate, TaskOver
 from noeta.toolkit.in_memory import InMemoryStore
 from noeta.toolkit.keep import KeptClaim
+from noeta.toolkit.store import Store
 
 REGISTRY = Registry()
 LEASE = 30.0
@@ -117,11 +119,11 @@ class Worker(Mortal):
 class Simulation:
     """One world. `run` lets it go on until it is at rest, and raises `AssertionError` for what is wrong."""
 
-    def __init__(self, rng: Random) -> None:
+    def __init__(self, rng: Random, make_store: MakeStore = InMemoryStore) -> None:
         self.rng: Random = rng
         self.clock: FrozenClock = FrozenClock()
         self.ids: SeededIds = SeededIds(rng.randrange(1 << 32))
-        self.store: InMemoryStore = InMemoryStore(self.clock, self.ids)
+        self.store: Store = make_store(self.clock, self.ids)
         self.provider: ScriptedProvider = ScriptedProvider(respond=self._reply)
         self.wild: bool = True
         self.acts: Counter[str] = Counter()
@@ -146,13 +148,14 @@ class Simulation:
         return worker
 
     async def run(self) -> None:
-        """Live, come to rest, and look back."""
-        await self.bench.start("go")
-        for _ in range(self.rng.randrange(1, 3)):
-            await self.worker()
-            await self.people()
-        await self.rest()
-        await check(self)
+        """Live, come to rest, and look back. The store is closed then."""
+        async with aclosing(self.store):
+            await self.bench.start("go")
+            for _ in range(self.rng.randrange(1, 3)):
+                await self.worker()
+                await self.people()
+            await self.rest()
+            await check(self)
 
     async def rest(self) -> None:
         """Let everything that was begun come to its end."""
@@ -302,9 +305,9 @@ class Simulation:
         return reply(self.rng.choice(["", "I look."]), *calls)
 
 
-def simulate(seed: int) -> Simulation:
+def simulate(seed: int, make_store: MakeStore = InMemoryStore) -> Simulation:
     """Run the world of a seed, and say how to run it again when something is wrong with it."""
-    world = Simulation(Random(seed))
+    world = Simulation(Random(seed), make_store)
     try:
         anyio.run(world.run)
     except (Exception, ScriptError, BaseExceptionGroup) as error:
