@@ -1,4 +1,4 @@
-"""What the kernel does with tasks is shown on every store: in memory, and in a file where that plugin is there."""
+"""What the kernel does with tasks is shown on every store: in memory, and in a file if there is that plugin."""
 
 from __future__ import annotations
 
