@@ -1,4 +1,4 @@
-"""What the kernel does with tasks is shown on every store: in memory, and in a file if there is that plugin."""
+"""What the kernel does with tasks is shown in memory and, where that plugin is installed, in a SQLite file."""
 
 from __future__ import annotations
 
