@@ -1,4 +1,4 @@
-"""What the kernel does with tasks is shown in memory and, where that plugin is installed, in a SQLite file."""
+"""What the kernel does with tasks is shown in memory and, where that plugin is there, in a SQLite file."""
 
 from __future__ import annotations
 
