@@ -197,7 +197,7 @@ SPOILING = {
     "blank-in-part": (Message(role="user", content=[Text(text="hi"), Text(text="")]), "that is blank"),
     "nothing": (Message(role="user", content=[]), "it says nothing"),
     "role": (Message(role="tool", content=[Text(text="hi")]), "its role is 'tool'"),
-    "call": (Message(role="assistant", content=[ToolUse(id="1", name="x", input={})]), "a call or a result"),
+    "call": (Message(role="user", content=[ToolUse(id="1", name="x", input={})]), "a call or a result"),
     "result": (Message(role="user", content=[ToolResult(call="1", content=[])]), "a call or a result"),
 }
 

@@ -82,7 +82,7 @@ def test_notices_and_timers_are_core_entries(view: TaskView) -> None:
 @pytest.mark.parametrize(
     "message",
     [
-        Message(role="assistant", content=[ToolUse(id="1", name="x", input={})]),
+        Message(role="user", content=[ToolUse(id="1", name="x", input={})]),
         Message(role="user", content=[ToolResult(call="1", content=[])]),
         Message(role="user", content=[Text(text=" ")]),
         Message(role="developer", content=[Text(text="hi")]),

@@ -144,13 +144,14 @@ class Usage(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.uncached + self.cache_read + self.cache_write
 
 
-ROLES = ("user", "assistant", "system")
+ROLES = ("user", "system")
+"""Who may say something besides the model."""
 
 
 def unfit(message: Message) -> str:
     """Why APIs would refuse a conversation that this message joins from outside, else the empty text."""
     if message.role not in ROLES:
-        return f"its role is {message.role!r}; it can be {', '.join(ROLES)}"
+        return f"its role is {message.role!r}; it can be {' or '.join(ROLES)}"
     for block in message.content:
         if isinstance(block, ToolUse | ToolResult):
             return "it holds a call or a result, which stand only where the model made the call"

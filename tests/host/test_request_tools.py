@@ -1,0 +1,126 @@
+"""What a request lists as tools, in what order, and what becomes of flags, entries and the agent's texts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import pytest
+
+from noeta.core.extension import Extension
+from noeta.core.messages import Image, Message, Text, ToolReference, ToolResult
+from noeta.core.parts import ToolChanges, ToolEntry
+from noeta.core.ports import ModelRequest, ToolSpec
+from noeta.core.tool import ToolContext, ToolFlags, ToolOutput, text_output
+from noeta.core.view import TaskView
+from noeta.testing.harness import Harness
+from noeta.testing.scripted_provider import call, reply
+
+pytestmark = pytest.mark.anyio
+
+
+class Tool:
+    clearable = read_only = False
+    input_schema: ClassVar[dict[str, Any]] = {"type": "object", "properties": {"n": {"type": "integer"}}}
+
+    def __init__(self, name: str, run: Callable[..., ToolOutput] | None = None, **flags: Any) -> None:
+        self.name, self.description, self._run = name, f"The tool {name}.", run
+        self.flags = ToolFlags(**flags)
+
+    async def run(self, input: dict[str, Any], ctx: ToolContext) -> ToolOutput:
+        return self._run(input) if self._run else text_output(f"{self.name} {input}")
+
+
+class Tools(Extension):
+    name = "tools"
+
+    def __init__(self, *tools: Tool, entries: Sequence[ToolEntry] = ()) -> None:
+        self._tools, self._entries = tools, entries
+
+    def tools(self, view: TaskView) -> Any:
+        return self._tools
+
+    def tool_changes(self, view: TaskView, offered: Any) -> ToolChanges:
+        return ToolChanges(entries=self._entries)
+
+
+def listed(request: ModelRequest) -> list[str]:
+    return [spec.name or spec.extra["type"] for spec in request.tools]
+
+
+async def test_tools_stand_in_the_plugins_order_with_those_listed_last_behind_all_others() -> None:
+    switch, search = (
+        ToolEntry(ToolSpec(extra={"type": kind}), before=at) for kind, at in [("s", ""), ("b", "c")]
+    )
+    tools = Tools(Tool("late", listed_last=True), Tool("a"), Tool("c"), entries=[switch, search])
+    bench = Harness([tools], ["Hello."])
+    await bench.start("hi")
+    await bench.run()
+    assert listed(bench.provider.requests[0]) == ["a", "b", "c", "s", "late"]
+
+
+async def test_a_deferred_tool_is_sent_as_such_and_a_result_makes_it_known() -> None:
+    found = ToolOutput(content=[ToolReference(name="hidden")])
+    tools = Tools(
+        Tool("search", lambda input: found),
+        Tool("hidden", deferred=True, loaded_description="What it does when it is loaded."),
+    )
+    bench = Harness([tools], [reply("", call("search")), reply("", call("hidden", n=1)), "Done."])
+    await bench.start("go")
+    await bench.run()
+    specs = {spec.name: spec for spec in bench.provider.requests[0].tools}
+    assert (specs["search"].deferred, specs["hidden"].deferred) == (False, True)
+    assert specs["hidden"].description == "What it does when it is loaded."
+    # Nothing before the reference changes for it: the cached prefix stays.
+    assert list(bench.provider.requests[1].tools) == list(bench.provider.requests[0].tools)
+    blocks = [block for message in bench.provider.requests[2].messages for block in message.content]
+    results = [block for block in blocks if isinstance(block, ToolResult)]
+    assert results[0].content == [ToolReference(name="hidden")]
+    assert results[1].content == [Text(text="hidden {'n': 1}")]
+
+
+async def test_a_text_may_be_sent_as_a_list_and_an_image_stands_behind_it() -> None:
+    pixel = Image(media_type="image/png", data=b"\x89PNG")
+    listed_text = ToolOutput(content=[Text(text="one")], block_list=True)
+    both = ToolOutput(content=[Text(text="look"), pixel])
+    tools = Tools(Tool("a", lambda input: listed_text), Tool("b", lambda input: both))
+    bench = Harness([tools], [reply("", call("a"), call("b")), "Done."])
+    await bench.start("go")
+    await bench.run()
+    blocks = [block for message in bench.provider.requests[1].messages for block in message.content]
+    first, second = (block for block in blocks if isinstance(block, ToolResult))
+    assert (first.block_list, second.block_list) == (True, False)
+    assert isinstance(second.content[1], Image)
+
+
+async def test_a_tool_may_take_its_input_unchecked() -> None:
+    tools = Tools(Tool("strict"), Tool("loose", unchecked_input=True))
+    bench = Harness([tools], [reply("", call("strict", n="x"), call("loose", n="x")), "Done."])
+    await bench.start("go")
+    await bench.run()
+    blocks = [block for message in bench.provider.requests[1].messages for block in message.content]
+    strict, loose = (block for block in blocks if isinstance(block, ToolResult))
+    assert strict.is_error
+    assert loose.content == [Text(text="loose {'n': 'x'}")]
+
+
+async def test_the_agents_texts_stand_in_for_a_tools_description() -> None:
+    bench = Harness([Tools(Tool("a"), Tool("b"))], ["Hello."], prompts={"tool/a": "Do it well."})
+    await bench.start("hi")
+    await bench.run()
+    assert [spec.description for spec in bench.provider.requests[0].tools] == ["Do it well.", "The tool b."]
+
+
+async def test_what_a_plugin_says_before_the_person_is_a_request_that_a_model_takes() -> None:
+    class Welcomes(Extension):
+        name = "welcomes"
+
+        async def on_start(self, view: TaskView) -> None:
+            said = Message(role="system", content=[Text(text="Mind the language.")])
+            view.record("welcomes", "said", message=said)
+
+    bench = Harness([Welcomes()], ["Hello."])
+    await bench.start("hi")
+    await bench.run()
+    # APIs want a person to speak first, so a word stands in for one.
+    assert [message.role for message in bench.provider.requests[0].messages] == ["user", "system", "user"]
