@@ -9,7 +9,6 @@ import pytest
 from noeta.core.errors import ProviderError
 from noeta.core.extension import Extension
 from noeta.core.records import Recorded
-from noeta.core.tool import ToolContext, ToolOutput, text_output
 from noeta.core.view import TaskView
 from noeta.testing.harness import Harness
 from noeta.testing.scripted_provider import call, reply
@@ -131,10 +130,22 @@ async def test_one_plugins_failure_delays_only_itself() -> None:
 async def test_a_kept_claim_tries_again_too() -> None:
     ledger = Ledger()
 
-    def hold(ctx: ToolContext) -> ToolOutput:
-        return text_output("held")
+    class Hears(Extension):
+        """Would have everything again whenever it is asked."""
 
-    bench = Harness([ledger], ["Hello."])
+        name = "hears"
+
+        def __init__(self) -> None:
+            self.heard: list[int] = []
+
+        def delivered_through(self, view: TaskView) -> int | None:
+            return 0
+
+        async def on_event(self, view: TaskView, recorded: Recorded) -> None:
+            self.heard.append(recorded.seq)
+
+    hears = Hears()
+    bench = Harness([ledger, hears], ["Hello."])
     task = await bench.start("hi")
     [claim] = await bench.store.claim(bench.worker)
     runner = await bench.take_up(claim)
@@ -156,6 +167,8 @@ async def test_a_kept_claim_tries_again_too() -> None:
     row = await bench.row(task)
     assert (row.status, row.worker, row.retry_at) == ("waiting", "", None)
     assert len(await bench.log(task, "claimed")) == 1
+    # Who is not behind is not told again in this claim: the record before it came when the claim began.
+    assert sorted(hears.heard) == [record.seq for record in await bench.log(task)]
 
 
 async def test_a_kept_claim_waits_for_the_model_no_longer_than_it_has_to() -> None:

@@ -256,6 +256,7 @@ def test_each_callback_for_a_lost_claim_is_called_once_and_one_that_raises_stops
     keeps.lose()
     keeps.lose()
     assert sorted(heard) == ["first", "second"]
+    assert not keeps
     late: list[str] = []
     keeps.keep().on_lost(lambda: late.append("at once"))
     assert late == ["at once"]

@@ -539,3 +539,36 @@ async def test_a_request_in_flight_completes_when_its_message_is_erased_and_its_
     said = texts(bench.provider.requests[1])
     assert "my secret" not in said
     assert "I know your secret." in said
+
+
+async def test_an_answer_is_not_lost_when_the_call_that_goes_on_from_it_is_lost_and_a_gate_asks() -> None:
+    outcomes: list[Any] = []
+
+    class Going(Tool):
+        flags = ToolFlags(retry_safe=True)
+
+        async def resume(self, input: dict[str, Any], ctx: ToolContext, outcome: Any) -> ToolOutput:
+            outcomes.append(outcome.values)
+            if len(outcomes) == 1:
+                raise KeyboardInterrupt
+            return text_output("went on")
+
+    tool = Going("ask", lambda i, c: ToolOutput(park=Park(on="question")))
+    gates: list[Gate] = []
+    plugin = Plugin(tool, gate=lambda call: gates[0] if gates else None)
+    bench = Harness([plugin], [reply("", call("ask")), "Done."])
+    task = await bench.start("go")
+    await bench.run()
+    [parked] = await bench.log(task, "tool_parked")
+    await bench.answer(task, parked.data.call, values={"colour": "red"})
+    gates.append(Ask("sure?"))
+    # Behind a claim that was lost, the start of the call is durable before it goes on.
+    await bench.store.claim("lost")
+    bench.clock.advance(31)
+    with pytest.raises(KeyboardInterrupt):
+        await bench.run()
+    bench.clock.advance(31)
+    bench.worker = bench.ids.new()
+    await bench.run()
+    assert outcomes == [{"colour": "red"}] * 2
+    assert texts(bench.provider.requests[1])[1] == "= went on"
