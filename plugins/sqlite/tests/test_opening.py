@@ -18,6 +18,7 @@ from typing import Any
 import anyio
 import pytest
 
+from noeta.toolkit.settings import SettingsError
 from noeta.toolkit.store import Corrupt, NewTask, ReadOnly, StoreError, Unavailable
 from noeta_sqlite import SqliteReader, SqliteStore, looking, mounts, open_store
 from noeta_sqlite.schema import APPLICATION_ID, VERSION
@@ -245,17 +246,65 @@ async def test_without_a_mount_table_a_file_is_taken_for_local(
 @pytest.mark.parametrize(
     ("url", "says"),
     [
-        ("sqlite:", "names no SQLite file"),
+        ("sqlite:", "'sqlite:' names no SQLite file; write sqlite:noeta.db"),
+        ("sqlite:?network=allow", "names no SQLite file"),
         ("postgres:x", "names no SQLite file"),
+        ("noeta.db", "names no SQLite file"),
+        ("sqlite://noeta.db", "has a host in front of its path"),
         ("sqlite::memory:", "a store in memory is noeta.toolkit.in_memory"),
-        ("sqlite:a.db?journal=off", "does not know the option 'journal'"),
-        ("sqlite:a.db?network=yes", "'refuse' or 'allow'"),
-        ("sqlite:a.db?synchronous=OFF", "'FULL' or 'NORMAL'"),
     ],
 )
 def test_a_wrong_url_says_what_is_wrong(url: str, says: str) -> None:
     with pytest.raises(ValueError, match=says):
         open_store(url)
+
+
+@pytest.mark.parametrize(
+    ("url", "settings", "says"),
+    [
+        ("sqlite:a.db?netwrok=allow", {}, r"'netwrok': .*did you mean 'network'\?\)\. It takes sync"),
+        ("sqlite:a.db", {"synchronus": "NORMAL"}, "'synchronus': .*did you mean 'synchronous'"),
+        ("sqlite:a.db", {"network": True}, "'network': Expected `str`, got `bool`"),
+        ("sqlite:a.db?network=yes", {}, "'network': it is 'yes'; it can be 'refuse' or 'allow'"),
+        ("sqlite:a.db", {"synchronous": "OFF"}, "'synchronous': it is 'OFF'; it can be 'FULL' or 'NORMAL'"),
+    ],
+)
+def test_an_unknown_setting_says_what_there_is(
+    url: str, settings: dict[str, Any], says: str, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(path.parent)
+    with pytest.raises(SettingsError, match=says):
+        open_store(url, settings)
+    assert list(path.parent.iterdir()) == []
+
+
+@pytest.mark.parametrize("form", ["sqlite:data.db", "sqlite:{folder}/data.db", "sqlite://{folder}/data.db"])
+async def test_a_url_names_a_file_here_or_by_its_whole_path(
+    form: str, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(path.parent)
+    store = open_store(form.format(folder=path.parent))
+    await store.aclose()
+    assert store.path == path.parent / "data.db"
+
+
+async def test_a_tilde_in_a_url_is_the_home(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(path.parent))
+    store = open_store("sqlite:~/data.db")
+    await store.aclose()
+    assert store.path == path.parent / "data.db"
+
+
+async def test_an_option_of_the_url_goes_before_a_setting(path: Path) -> None:
+    settings = {"synchronous": "FULL", "network": "allow"}
+    found = []
+    for url in (f"sqlite:{path}?synchronous=NORMAL", f"sqlite:{path}"):
+        store = open_store(url, settings)
+        try:
+            found.append((await store.stats()).synchronous)
+        finally:
+            await store.aclose()
+    assert found == ["NORMAL", "FULL"]
 
 
 async def test_only_the_owner_can_read_what_people_said(path: Path, opened: Any, new_task: Any) -> None:

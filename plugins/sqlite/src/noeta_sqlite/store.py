@@ -6,7 +6,7 @@ import os
 import sqlite3
 import time
 import weakref
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -14,8 +14,10 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import anyio
 import anyio.to_thread
+from msgspec import Struct
 
 from noeta.toolkit.in_memory.watches import Signal, Watches
+from noeta.toolkit.settings import SettingsError, settings_of
 from noeta.toolkit.store import (
     Append,
     Appended,
@@ -46,6 +48,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 POLL = 0.1
 """Seconds between two looks for what other processes wrote."""
+FORMS = "write sqlite:noeta.db, sqlite:~/noeta.db or sqlite:/srv/noeta.db"
 
 
 class SqliteStore(Store):
@@ -288,16 +291,33 @@ def _finish(reader: Reader, writer: Writer, pid: int) -> None:
         writer.close()
 
 
-def open_store(url: str, settings: Any = None) -> SqliteStore:
-    """The store that ``sqlite:PATH?synchronous=FULL&network=refuse`` names. Both options can be left out."""
+class SqliteSettings(Struct, frozen=True, kw_only=True):
+    """What a URL or the settings of a host may say about the file; see `SqliteStore`.
+
+    `network` is ``refuse`` or ``allow``.
+    """
+
+    synchronous: str = "FULL"
+    network: str = "refuse"
+
+
+def open_store(url: str, settings: Mapping[str, Any] | None = None) -> SqliteStore:
+    """The store that ``sqlite:PATH`` names, or ``sqlite:PATH?synchronous=NORMAL&network=allow``.
+
+    An option of the URL goes before the same one in `settings`. Raises `ValueError` for a URL that names no
+    file, `SettingsError` for an option or setting that there is not, and what `SqliteStore` raises.
+    """
     scheme, _, rest = url.partition(":")
-    path, _, options = rest.partition("?")
-    chosen = dict(option.partition("=")[::2] for option in options.split("&") if option)
-    synchronous, network = chosen.pop("synchronous", "FULL"), chosen.pop("network", "refuse")
-    known = scheme == "sqlite" and path
-    if not known or chosen or network not in {"refuse", "allow"}:
-        what = f"does not know the option {min(chosen)!r}" if chosen else "names no SQLite file"
-        if known and not chosen:
-            what = f"has network={network!r}, which can be 'refuse' or 'allow'"
-        raise ValueError(f"{url!r} {what}; write sqlite:PATH or sqlite:PATH?synchronous=NORMAL&network=allow")
-    return SqliteStore(Path(path).expanduser(), synchronous=synchronous, network=network == "allow")
+    path, _, query = rest.partition("?")
+    if scheme != "sqlite" or not path:
+        raise ValueError(f"{url!r} names no SQLite file; {FORMS}")
+    if path.startswith("//") and not path.startswith("///"):
+        raise ValueError(f"{url!r} has a host in front of its path, and the file is on this one; {FORMS}")
+    options = dict(option.partition("=")[::2] for option in query.split("&") if option)
+    chosen = settings_of("sqlite", SqliteSettings, {**(settings or {}), **options})
+    choices = {"synchronous": ("FULL", "NORMAL"), "network": ("refuse", "allow")}
+    for name, (one, other) in choices.items():
+        if (value := getattr(chosen, name)) not in (one, other):
+            raise SettingsError("sqlite", name, f"it is {value!r}; it can be {one!r} or {other!r}")
+    place = Path(path).expanduser()
+    return SqliteStore(place, synchronous=chosen.synchronous, network=chosen.network == "allow")
