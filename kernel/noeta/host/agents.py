@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import cast
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from noeta.core.extension import Extension
 from noeta.core.fold import Folder
 from noeta.core.records import Plugin
 from noeta.core.text import meant
+from noeta.host.catalog import Catalog
 from noeta.host.registry import Registry
 from noeta.toolkit.agent import Agent
 from noeta.toolkit.dispatch import Hooks
+from noeta.toolkit.errors import ComposeError
 from noeta.toolkit.reducers import reducer
 
 
@@ -26,12 +30,18 @@ class Composed(Struct, frozen=True):
 
 
 class Agents(Mapping[str, Composed]):
-    """The agents of a host by name. Raises `ComposeError` for one that cannot be put together."""
+    """The agents of a host by name. Agents that name the same plugin share one instance of it.
 
-    def __init__(self, agents: Sequence[Agent], registry: Registry | None = None) -> None:
-        registry = registry or Registry()
-        self._composed = {agent.name: _composed(agent, registry) for agent in agents}
-        self.by_name: Mapping[str, Agent] = {agent.name: agent for agent in agents}
+    Raises `ComposeError` for one that cannot be put together, and `SettingsError` for a plugin that is named
+    and cannot do without settings.
+    """
+
+    def __init__(
+        self, agents: Sequence[Agent], registry: Registry | None = None, catalog: Catalog | None = None
+    ) -> None:
+        registry, found = registry or Registry(), _Found(catalog or Catalog())
+        self.by_name: Mapping[str, Agent] = {agent.name: found.plugins_of(agent) for agent in agents}
+        self._composed = {name: _composed(agent, registry) for name, agent in self.by_name.items()}
 
     def known(self, name: str) -> Composed:
         """The agent `name`. Raises `ValueError`, with a hint, when there is none."""
@@ -49,8 +59,27 @@ class Agents(Mapping[str, Composed]):
         return len(self._composed)
 
 
+class _Found:
+    """The plugins that agents name, each made once."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._made: dict[str, Extension] = {}
+
+    def plugins_of(self, agent: Agent) -> Agent:
+        """The agent, with a plugin in the place of each name."""
+        place = f"agent {agent.name!r}"
+        if isinstance(agent.plugins, str):
+            raise ComposeError(agent.plugins, place, "plugins is a text", f"Write [{agent.plugins!r}]")
+        for name in agent.plugins:
+            if isinstance(name, str) and name not in self._made:
+                self._made[name] = self._catalog.extension(name, place)
+        made = [self._made[each] if isinstance(each, str) else each for each in agent.plugins]
+        return replace(agent, plugins=made)
+
+
 def _composed(agent: Agent, registry: Registry) -> Composed:
-    extensions = [plugin for plugin in agent.plugins if isinstance(plugin, Extension)]
-    hooks = registry.compose(extensions)
+    # Whatever is no plugin is refused with the others' mistakes.
+    hooks = registry.compose(cast("Sequence[Extension]", agent.plugins))
     plugins = [Plugin(name=e.name, version=e.version, required=e.required) for e in hooks.extensions]
     return Composed(agent, hooks, tuple(plugins), Folder([reducer(e, e.version) for e in hooks.extensions]))

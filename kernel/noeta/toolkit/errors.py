@@ -66,9 +66,9 @@ class Changed(NoetaError):
 
 
 class ComposeError(NoetaError):
-    """An agent cannot be put together.
+    """An agent cannot be put together, or what a host is to use does not exist or does not work.
 
-    `plugin` is at fault, `place` says where in it, `way_out` what to do.
+    `plugin` is at fault, `place` says where in it or who wants it, `way_out` what to do.
     """
 
     def __init__(self, plugin: str, place: str, why: str, way_out: str) -> None:
