@@ -179,7 +179,9 @@ async def test_what_cannot_be_is_refused_at_once() -> None:
     world = World()
     with pytest.raises(ComposeError, match="'fs'"):
         Host([Agent("a", plugins=["fs"])])
-    with pytest.raises(ValueError, match="'redis:'"):
+    with pytest.raises(ComposeError, match="Write Tools"):
+        Host([Agent("a", plugins=[Tools])])  # type: ignore[list-item]
+    with pytest.raises(ComposeError, match="'redis'"):
         Host([], store="redis:")
     async with world.host as host:
         with pytest.raises(ValueError, match="did you mean 'agent'"):

@@ -11,7 +11,6 @@ import anyio
 import msgspec
 from msgspec.structs import replace
 
-from noeta.core.extension import Extension
 from noeta.core.items import Cancel, Erase, Interrupt, NewEntry, Post, encode_body, post_of
 from noeta.core.messages import Message
 from noeta.core.ports import Clock, Ids
@@ -20,16 +19,17 @@ from noeta.core.state import TaskState
 from noeta.core.view import child_id
 from noeta.host.agents import Agents
 from noeta.host.birth import new_task
+from noeta.host.catalog import Catalog
 from noeta.host.claimed import Means
 from noeta.host.following import Followers, Live, follow
 from noeta.host.models import Models
 from noeta.host.outcome import Outcome, outcome_of
+from noeta.host.ports import Ports
 from noeta.host.reading import Reader
 from noeta.host.worker import Worker
 from noeta.toolkit.agent import Agent
 from noeta.toolkit.env import ExecEnv
-from noeta.toolkit.errors import ComposeError, Duplicate, NotWaiting, TaskOver
-from noeta.toolkit.in_memory import InMemoryStore
+from noeta.toolkit.errors import Duplicate, NotWaiting, TaskOver
 from noeta.toolkit.provider import Provider
 from noeta.toolkit.results import PREVIEW_CHARS, cut_middle, spill_to
 from noeta.toolkit.schema import check_schema
@@ -49,8 +49,15 @@ class Host:
             task = await host.start("coder", "Fix the failing test.")
             outcome = await host.wait(task)
 
-    `store` is a `Store`, or ``memory:`` for one that is gone with the host. `providers` are models' APIs by
-    the prefix of their models. What the caller made, the caller closes. `env` is where tools act.
+    `store` is a `Store`, or the URL of one: ``sqlite:noeta.db``, or ``memory:`` for one that is gone with the
+    host. `providers` are models' APIs by the prefix of their models; others are looked up when they are first
+    needed. `env` is where tools act, or the name of such a place. What the caller made, the caller closes;
+    what the host opened, the host closes.
+
+    Names, also those in an agent's list of plugins, are looked up in `catalog`. Raises `ComposeError` for
+    agents that cannot be put together and for names that lead to nothing that works, `SettingsError` for a
+    named plugin or port that needs settings, `ValueError` for a store without a scheme, and what a store
+    raises that cannot be opened.
 
     Between entering and leaving, a worker runs up to `capacity` tasks at once, of `queues` (None: of all); a
     host that `works` not only posts and reads. Leaving stops it at safe points: what runs goes on with
@@ -66,7 +73,7 @@ class Host:
         *,
         store: str | Store = "memory:",
         providers: Mapping[str, Provider] | None = None,
-        env: ExecEnv | None = None,
+        env: str | ExecEnv | None = None,
         clock: Clock | None = None,
         ids: Ids | None = None,
         capacity: int = 16,
@@ -76,23 +83,20 @@ class Host:
         works: bool = True,
         spill_dir: str | None = None,
     ) -> None:
-        for agent in agents:
-            for plugin in agent.plugins:
-                if not isinstance(plugin, Extension):
-                    why = "this host does not look plugins up by name"
-                    way_out = "Give an instance of its class instead"
-                    raise ComposeError(str(plugin), f"agent {agent.name!r}", why, way_out)
         self._clock, self._ids = clock or SystemClock(), ids or RandomIds()
-        self._store, self._own = _opened(store, self._clock, self._ids), isinstance(store, str)
-        self._agents, self._env = Agents(agents), env
+        self.catalog: Catalog = Catalog()
+        self._agents = Agents(agents, catalog=self.catalog)
+        # Last of what may fail, since nobody closes the ports of a host that was never made.
+        self._ports = Ports(self.catalog, store, env, self._clock, self._ids)
+        self._store, self._env = self._ports.store, self._ports.env
         self._reader, self._followers = Reader(self._store, self._agents), Followers()
-        around = {"env": env, "spill_dir": spill_dir}
+        around = {"env": self._env, "spill_dir": spill_dir}
         means = Means(
             store=self._store,
             agents=self._agents,
             clock=self._clock,
             ids=self._ids,
-            model=Models(providers or {}, self._clock, self._ids),
+            model=Models(providers or {}, self._clock, self._ids, more=self._ports.provider),
             check_schema=check_schema,
             spill=spill_to(spill_dir) if spill_dir else _cut,
             view=around,
@@ -119,8 +123,7 @@ class Host:
             handled = await self._tasks.__aexit__(*((type_, error, trace) if ours else (None, None, None)))
             return handled if ours else None
         finally:
-            if self._own:
-                await self._store.aclose()
+            await self._ports.aclose()
 
     def sync(self) -> SyncHost:
         """The same host for callers that cannot await, on an event loop of its own in another thread."""
@@ -326,14 +329,6 @@ class Host:
         except Duplicate:
             return False
         return True
-
-
-def _opened(store: str | Store, clock: Clock, ids: Ids) -> Store:
-    if not isinstance(store, str):
-        return store
-    if store != "memory:":
-        raise ValueError(f"there is no store {store!r}; give a Store, or 'memory:' for one in this process")
-    return InMemoryStore(clock, ids)
 
 
 def _item(task: str, key: str, kind: str, data: object) -> Post:

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from noeta.core.errors import ProviderError, told
 from noeta.core.ports import Clock, Delta, Ids, ModelRequest, ModelResponse
 from noeta.core.text import meant, storable_text
+from noeta.toolkit.errors import ComposeError
 from noeta.toolkit.provider import Provider
 
 RETRIED = frozenset({"rate_limit", "overloaded", "network", "timeout", "server"})
@@ -40,7 +41,8 @@ class Models:
     """The models of a host, by the names of their providers.
 
     ``anthropic:claude`` is the model ``claude`` of the provider named ``anthropic``. A host with one provider
-    gives it every name that has no prefix.
+    gives it every name that has no prefix. `more` gives providers that are not among `providers`, by name,
+    and raises `ComposeError` for one that it does not have.
     """
 
     def __init__(
@@ -51,22 +53,32 @@ class Models:
         *,
         patience: float = PATIENCE,
         silence: float = SILENCE,
+        more: Callable[[str], Provider] | None = None,
     ) -> None:
-        self._providers = dict(providers)
+        self._providers, self._more = dict(providers), more
         self._clock, self._ids = clock, ids
         self._patience, self._silence = patience, silence
 
     def find(self, model: str) -> tuple[Provider, str]:
-        """The provider of a model, and what it calls it. Raises `ProviderError` (``invalid``)."""
+        """The provider of a model, and what it calls it. Raises `ProviderError`, mostly ``invalid``."""
         prefix, colon, name = model.partition(":")
         if colon and prefix in self._providers:
             return self._providers[prefix], name
         if not colon and len(self._providers) == 1:
             return next(iter(self._providers.values())), model
-        why = f"this host has no provider {prefix!r}{meant(prefix, self._providers)}"
         if not colon:
-            why = f"the model {model!r} names no provider; write 'provider:model'"
-        raise ProviderError("invalid", why)
+            raise ProviderError("invalid", f"the model {model!r} names no provider; write 'provider:model'")
+        why = f"this host has no provider {prefix!r}{meant(prefix, self._providers)}"
+        if self._more is None:
+            raise ProviderError("invalid", why)
+        try:
+            return self._more(prefix), name
+        except ProviderError:
+            raise
+        except ComposeError as error:
+            raise ProviderError("invalid", f"{why}: {error}") from error
+        except Exception as error:
+            raise ProviderError("invalid", f"provider {prefix!r} cannot be opened: {told(error)}") from error
 
     async def __call__(
         self,

@@ -48,7 +48,8 @@ class Process(Protocol):
 class ExecEnv(Protocol):
     """Where tools act: this machine, a container, another machine.
 
-    Paths are text. Methods raise `OSError` as the system does, besides what is said here.
+    Paths are text. Methods raise `OSError` as the system does, besides what is said here. One that has to be
+    closed also has ``async aclose()``; a host that opened it calls that when it is left.
     """
 
     cwd: str
