@@ -19,7 +19,9 @@ from noeta.testing.crash import CrashBench as CrashBench
 from noeta.testing.crash import Outside as Outside
 from noeta.testing.crash import check_crashes as check_crashes
 from noeta.testing.log_writer import LogWriter as LogWriter
+from noeta.testing.memory_env import MemoryEnv as MemoryEnv
 from noeta.testing.nowhere import Nowhere as Nowhere
+from noeta.testing.programs import Invocation as Invocation
 from noeta.testing.request_rules import request_fault as request_fault
 from noeta.testing.scripted_provider import ScriptedProvider as ScriptedProvider
 from noeta.testing.scripted_provider import ScriptError as ScriptError
