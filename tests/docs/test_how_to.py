@@ -21,7 +21,7 @@ def test_the_examples_of_a_page_run(page: Path, tmp_path: Path, monkeypatch: pyt
         re.findall(r"^```python\n(.*?)^```$", page.read_text(), flags=re.DOTALL | re.MULTILINE)
     )
     code = compile(program, str(page), "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
-    names: dict[str, object] = {"__name__": "__main__"}
+    names: dict[str, object] = {"__name__": "__main__", "__file__": str(page)}
     if code.co_flags & inspect.CO_COROUTINE:
 
         async def run() -> None:
