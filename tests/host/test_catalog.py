@@ -283,11 +283,11 @@ def test_of_two_distributions_with_one_name_the_first_in_the_alphabet_has_it(
     site.install("b-plugins", {EXTENSIONS: {"one": "b_m:Plugin"}}, "9.0", b_m=plugin("one"))
     later = site.folder / "later"
     later.mkdir()
-    type(site)(later).install("A_plugins", {EXTENSIONS: {"one": "a_m:Plugin"}}, "0.1", a_m=plugin("one"))
+    type(site)(later).install("A_plugins", {EXTENSIONS: {"one": "z_m:Plugin"}}, "0.1", z_m=plugin("one"))
     monkeypatch.setattr(sys, "path", [*sys.path, str(later)])
     catalog = Catalog()
     with caplog.at_level(logging.WARNING, "noeta"):
-        assert type(catalog.extension("one")).__module__ == "a_m"
+        assert type(catalog.extension("one")).__module__ == "z_m"
         catalog.extension("one")
         catalog.entries()
     said = "noeta.extensions: 'one' is offered by A_plugins 0.1, b-plugins 9.0; the first one has it"

@@ -181,26 +181,29 @@ async def test_a_provider_that_cannot_be_had_fails_the_turn_and_says_why(
         assert says in failure.detail
 
 
-async def test_one_that_cannot_be_closed_keeps_no_other_open(installed: Any) -> None:
+async def test_one_that_cannot_be_closed_keeps_no_other_open(
+    installed: Any, caplog: pytest.LogCaptureFixture
+) -> None:
     async def run() -> None:
-        async with Host([agent()], store="kept:", env="place") as host:
+        async with Host([agent()], store="kept:secret", env="place") as host:
             await host.run("agent", "hi")
-            installed().fails |= {"model", "place"}
+            installed().fails |= {"model", "place", "store"}
 
     with pytest.raises(OSError, match="model"):
         await run()
     assert installed().closed == ["model", "place", "store"]
+    assert "store 'kept' could not be closed: OSError: store" in caplog.text
+    assert "secret" not in caplog.text
 
 
 async def test_one_that_is_slow_to_close_is_not_waited_for(
     installed: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(ports, "CLOSE_SECONDS", 0.05)
-    async with Host([agent("slow:x")], store="kept:secret") as host:
+    async with Host([agent("slow:x")], store="kept:") as host:
         await host.run("agent", "hi")
     assert installed().closed == ["store"]
     assert "provider 'slow' was not closed within 0.05 s" in caplog.text
-    assert "secret" not in caplog.text
 
 
 async def test_what_was_opened_is_closed_also_when_the_host_is_cancelled(installed: Any) -> None:
