@@ -258,3 +258,17 @@ def test_what_an_instance_declares_for_itself_is_checked_too(declared: dict[str,
         Registry().compose([own])
     vars(own).update({"on_error": {"before_tool": "park"}, "before": (), "folds": ("a",), "record_types": {}})
     Registry().compose([own])
+
+
+def test_settings_that_do_not_fit_together_are_refused_with_what_their_struct_says() -> None:
+    class Range(msgspec.Struct):
+        low: int = 0
+        high: int = 1
+
+        def __post_init__(self) -> None:
+            if self.low > self.high:
+                raise ValueError("low is above high.")
+
+    cls = type("Limits", (Extension,), {"name": "limits", "Settings": Range})
+    with pytest.raises(SettingsError, match=r"^Plugin 'limits', its settings: low is above high\.$"):
+        cls(low=2)

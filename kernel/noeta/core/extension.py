@@ -76,8 +76,8 @@ class Extension:
         except msgspec.ValidationError as error:
             why, _, place = str(error).partition(" - at `$.")
             missing = why.rpartition("missing required field `")[2]
-            name, why = (place, why) if place else (missing, f"it is missing. {takes}")
-            raise SettingsError(self.name, name.strip("`"), why) from None
+            place, why = (missing, f"it is missing. {takes}") if missing and not place else (place, why)
+            raise SettingsError(self.name, place.strip("`"), why.rstrip(".")) from None
 
     def initial_state(self) -> Any:
         """The state before any record. Once per fold. A failure freezes the state; its gates then deny."""
