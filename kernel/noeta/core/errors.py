@@ -72,15 +72,14 @@ class Unavailable(StoreError):
 
 
 class SettingsError(NoetaError, TypeError):
-    """A plugin was given a setting it does not take. `setting` is its name, empty for all of them together."""
+    """A plugin was given a setting it does not take. `setting` is its name, empty for all of them."""
 
     def __init__(self, plugin: str, setting: str, why: str) -> None:
         self.plugin: str = plugin
         self.setting: str = setting
         self.why: str = why
-        super().__init__(
-            f"Plugin {plugin!r}, {f'setting {setting!r}' if setting else 'its settings'}: {why}."
-        )
+        place = f"setting {setting!r}" if setting else "its settings"
+        super().__init__(f"Plugin {plugin!r}, {place}: {why}.")
 
 
 class ProviderError(NoetaError):

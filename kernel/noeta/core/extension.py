@@ -68,14 +68,13 @@ class Extension:
         takes = f"It takes {', '.join(known) or 'none'}"
         for given in settings:
             if given not in known:
-                raise SettingsError(
-                    self.name, given, f"there is no such setting{meant(given, known)}. {takes}"
-                )
+                why = f"there is no such setting{meant(given, known)}. {takes}"
+                raise SettingsError(self.name, given, why)
         try:
             self.settings = msgspec.convert(settings, self.Settings)
         except msgspec.ValidationError as error:
             why, _, place = str(error).partition(" - at `$.")
-            missing = why.rpartition("missing required field `")[2]
+            missing = why.partition("missing required field `")[2]
             place, why = (missing, f"it is missing. {takes}") if missing and not place else (place, why)
             raise SettingsError(self.name, place.strip("`"), why.rstrip(".")) from None
 
