@@ -299,6 +299,32 @@ async def test_an_ended_task_is_claimed_for_an_erasure_and_for_nothing_else() ->
     assert await bench.store.claim("other") == []
 
 
+async def test_what_was_erased_of_an_ended_task_is_removed_by_the_next_worker_when_one_dies() -> (
+    None
+):
+    bench = Harness(script=["Hello."])
+    task = await bench.start("a secret", one_shot=True)
+    await bench.run()
+    [received] = await bench.log(task, "received")
+    await bench.erase(task, received.seq)
+    whole = bench.store.purge
+
+    async def dies(*args: Any) -> None:
+        raise KeyboardInterrupt
+
+    bench.store.purge = dies  # type: ignore[method-assign]
+    with pytest.raises(KeyboardInterrupt):
+        await bench.run()
+    bench.store.purge = whole  # type: ignore[method-assign]
+    assert len(await bench.log(task, "erased")) == 1
+    assert any(b"a secret" in line.data for line in await bench.store.read(task))
+    bench.clock.advance(31)
+    bench.worker = bench.ids.new()
+    await bench.run()
+    assert not any(b"a secret" in line.data for line in await bench.store.read(task))
+    assert (await bench.row(task)).worker == ""
+
+
 async def test_a_kept_task_that_waits_is_anybodys_when_its_lease_runs_out() -> None:
     bench = Harness(script=["Hello."])
     task = await bench.start("hi")

@@ -269,13 +269,6 @@ MUTANTS = [
         "attempts_count_claims_since_progress",
     ),
     Mutant(
-        "a task that is over is claimed again",
-        "store.py",
-        '            and (row.status != "ended" or row.inbox)\n',
-        "",
-        "a_lost_task_is_claimable_whatever_its_status",
-    ),
-    Mutant(
         "queues are not looked at",
         "store.py",
         "            if (queues is None or row.new.queue in queues)\n",

@@ -226,9 +226,8 @@ class ModelStore:
         found: list[str] = []
         for row in self.rows:
             holders = [claim.worker for claim in self.claims if claim.task == row.task]
-            ended = row.status == "ended" and bool(self.unread(row.task))
-            needs = self.ran_out(holders[0]) if holders else row.status == "ready"
-            needs = ended if row.status == "ended" and (needs or not holders) else needs
+            wants = row.status == "ready" or (row.status == "ended" and bool(self.unread(row.task)))
+            needs = self.ran_out(holders[0]) if holders else wants
             right = (queues is None or row.queue in queues) and (agents is None or row.agent in agents)
             if needs and right and task in {None, row.task} and row.version <= version:
                 found.append(row.task)

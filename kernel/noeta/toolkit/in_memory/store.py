@@ -132,7 +132,6 @@ class InMemoryStore(Store):
             if (queues is None or row.new.queue in queues)
             and (agents is None or row.new.agent in agents)
             and row.version <= version
-            and (row.status != "ended" or row.inbox)
         )
         claims = [self._claim(row, worker) for row in upto(limit, fitting)]
         self._leases.extend(worker, lease)

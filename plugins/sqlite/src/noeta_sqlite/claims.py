@@ -36,7 +36,7 @@ def claim(
     # Those whose worker was lost have waited for as long as its lease ran, so they come first.
     lost = (
         f"SELECT {columns} FROM task INDEXED BY task_worker WHERE worker = ? AND token IS NOT NULL"
-        f" AND (status != 'ended' OR unread > 0) AND {where} LIMIT ?"
+        f" AND {where} LIMIT ?"
     )
     rows: list[Any] = []
     for gone in all_lost(db):

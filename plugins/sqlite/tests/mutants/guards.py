@@ -261,8 +261,8 @@ MUTANTS = [
     Mutant(
         "only a running task can be lost",
         "claims.py",
-        "(status != 'ended' OR unread > 0)",
-        "status = 'running'",
+        "token IS NOT NULL",
+        "token IS NOT NULL AND status = 'running'",
         "a_lost_task_is_claimable_whatever_its_status",
     ),
     Mutant(
