@@ -261,8 +261,8 @@ MUTANTS = [
     Mutant(
         "only a running task can be lost",
         "claims.py",
-        "token IS NOT NULL",
-        "token IS NOT NULL AND status = 'running'",
+        "WHERE worker = ? AND token IS NOT NULL",
+        "WHERE worker = ? AND token IS NOT NULL AND status = 'running'",
         "a_lost_task_is_claimable_whatever_its_status",
     ),
     Mutant(
