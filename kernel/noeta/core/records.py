@@ -148,13 +148,18 @@ class ModelReplied(Fact, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ModelFailed(Fact, frozen=True, kw_only=True, omit_defaults=True):
-    """A model call failed. `retry_at` (epoch seconds) is when it is tried again; None means not at all."""
+    """A model call failed. `retry_at` (epoch seconds) is when it is tried again; None means not at all.
+
+    `built_at` and `request` say what was sent, as in `ModelReplied`.
+    """
 
     kind = "model_failed"
     category: str
     detail: str = ""
     attempt: int = 1
     retry_at: float | None = None
+    built_at: int = 0
+    request: str = ""
 
 
 class ModelCalled(Fact, frozen=True, kw_only=True, omit_defaults=True):

@@ -130,10 +130,9 @@ class Runner:
             elif not isinstance(block, Text) or block.text.strip():
                 content.append(block)
         said = refs or response.message.text.strip()
-        fact = r.ModelReplied(
-            built_at=built.built_at, request=built.digest, calls=refs, ms=ms, usage=response.usage
-        )
-        fact = replace(fact, model=response.model or built.request.model, stop_reason=response.stop_reason)
+        model, stop = response.model or built.request.model, response.stop_reason
+        fact = r.ModelReplied(built_at=built.built_at, request=built.digest, calls=refs, ms=ms)
+        fact = replace(fact, model=model, stop_reason=stop, usage=response.usage)
         work.put(fact, Message(role="assistant", content=content) if said else None)
 
     async def _no_calls(self, response: ModelResponse) -> None:
@@ -162,12 +161,11 @@ class Runner:
         if error.category == "overflow":
             self._overflows += 1
             size, left = _size(state), self._overflows <= MAX_OVERFLOWS
-            made_room = left and await work.hooks.on_context_overflow(work, built.request)
-            if made_room and _size(state) < size:
+            if left and await work.hooks.on_context_overflow(work, built.request) and _size(state) < size:
                 return ""
             raise TurnFailed("context_overflow", error.detail)
         fact = r.ModelFailed(category=error.category, detail=error.detail, attempt=state.failures + 1)
-        work.put(replace(fact, retry_at=error.retry_at))
+        work.put(replace(fact, retry_at=error.retry_at, built_at=built.built_at, request=built.digest))
         if error.retry_at is None:
             raise TurnFailed(error.category, error.detail)
         return "provider"
