@@ -6,10 +6,7 @@ What a request holds besides the conversation is recorded when it changes, each 
 from __future__ import annotations
 
 import logging
-from base64 import urlsafe_b64encode
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from hashlib import sha256
-from itertools import islice
 from typing import Any
 
 import msgspec
@@ -18,20 +15,17 @@ from msgspec.structs import replace
 
 from noeta.core import records as r
 from noeta.core.codec import encode
-from noeta.core.conversation import Conversation, Item
-from noeta.core.messages import Message, Text
+from noeta.core.messages import Message, Text, encode_message
 from noeta.core.parts import ContextPart, Offer
 from noeta.core.ports import ModelRequest, ToolSpec
 from noeta.core.tool import Tool, tool_flags
 from noeta.core.work import Built, Work
 from noeta.host.messages import Messages
 from noeta.host.offer import offer
+from noeta.host.parts import Hashed, Parts, digest_of, parameters_of
 from noeta.toolkit.agent import Agent
 
 _log = logging.getLogger("noeta")
-_PARTS = ("system", "messages", "tools")
-PARAMETERS: tuple[str, ...] = tuple(name for name in ModelRequest.__struct_fields__ if name not in _PARTS)
-"""The fields of a request that are recorded as its parameters."""
 
 
 class Draft(Struct):
@@ -51,9 +45,8 @@ class Requests:
     ) -> None:
         self._agent, self._records = agent, records
         self._specs: dict[int, tuple[Tool, str, r.ToolPart, ToolSpec]] = {}
-        self._last: dict[str, Any] = {}
-        self._hasher, self._hashed = sha256(), 0
-        self._hashed_of: list[Item] | None = None
+        self._last: dict[str, bytes] = {}
+        self._hashed = Hashed()
 
     def offer(self, work: Work) -> Offer:
         """What the task offers now."""
@@ -87,14 +80,14 @@ class Requests:
         for by, note in sorted(given, key=lambda pair: (pair[1].role == "system", pair[1].order)):
             message = Message(role=note.role, content=[Text(text=note.text)], origin=note.origin)
             work.place(encode(0, 0.0, by, note.kind, note.data, message=message, by=by, hook="reminders"))
-        built_at, conversation = work.state.seq, work.state.conversation
-        draft.request = replace(draft.request, messages=Messages(conversation))
-        digest = self._digest(conversation)
+        built_at, messages = work.state.seq, Messages(work.state.conversation)
+        items = self._hashed.of(work.state.conversation)
+        draft.request = replace(draft.request, messages=messages)
         for by, request in await work.hooks.before_model(work, draft.request):
             follow(draft, by, request)
-        now = await self._record(work, draft)
-        made = sha256(msgspec.json.encode(now, order="deterministic") + digest).digest()
-        return Built(draft.request, built_at, urlsafe_b64encode(made).rstrip(b"=").decode())
+        parameters = parameters_of(draft.request)
+        parts = Parts(system=draft.system, tools=draft.tools, parameters=parameters, edits=draft.edits)
+        return Built(parts.request(messages), built_at, digest_of(await self._record(work, parts), items))
 
     def _listed(self, offered: Offer) -> Iterator[tuple[r.ToolPart, ToolSpec]]:
         """The entries of the tool list, in order."""
@@ -121,33 +114,16 @@ class Requests:
         text = (flags.loaded_description if flags.deferred else None) or tool.description
         return self._agent.prompts.get(f"tool/{tool.name}", text)
 
-    def _digest(self, conversation: Conversation) -> bytes:
-        """The sha-256 of all items in order. Costs what is new since the last request."""
-        settled, start = conversation.settled, self._hashed
-        if settled is not self._hashed_of or start > conversation.length:
-            # A compaction or an erasure put another list in its place.
-            self._hashed_of, self._hasher, start = settled, sha256(), 0
-        for item in islice(settled, start, conversation.length):
-            _hash(self._hasher, item)
-        self._hashed = conversation.length
-        hasher = self._hasher.copy()
-        for item in conversation.tail:
-            _hash(hasher, item)
-        return hasher.digest()
-
-    async def _record(self, work: Work, draft: Draft) -> dict[str, Any]:
-        """Record what differs from the last request; all that this one is made of."""
-        given = {name: getattr(draft.request, name) for name in PARAMETERS}
-        given = {name: value for name, value in given.items() if value not in (None, "", ())}
-        plain = msgspec.json.decode(msgspec.json.encode(given))
-        now = {"system": draft.system, "tools": draft.tools, "parameters": plain, "edits": draft.edits}
+    async def _record(self, work: Work, parts: Parts) -> dict[str, bytes]:
+        """Record the parts that differ from those of the last request; the JSON of each part."""
+        now = parts.encoded
         if not self._last:
-            seqs, self._last = work.state.composed, dict.fromkeys(now) | {"edits": []}
+            seqs, last = work.state.composed, dict[str, Any](edits=[])
             for record in await self._records(sorted(set(seqs.values()))):
-                names = [name for name, seq in seqs.items() if seq == record.seq]
-                self._last |= {name: getattr(record.data, name) for name in names}
-        if changed := {name: value for name, value in now.items() if value != self._last[name]}:
-            work.put(r.ContextComposed(**changed))
+                last |= {name: getattr(record.data, name) for name, seq in seqs.items() if seq == record.seq}
+            self._last = {name: msgspec.json.encode(value) for name, value in last.items()}
+        if changed := [name for name in now if now[name] != self._last.get(name)]:
+            work.put(r.ContextComposed(**{name: getattr(parts, name) for name in changed}))
         self._last = now
         return now
 
@@ -188,13 +164,15 @@ def follow(draft: Draft, by: str, request: ModelRequest) -> None:
         specs = [to_builtins(spec) for spec in request.tools]
         draft.tools = [known.get(msgspec.json.encode(spec)) or r.ToolPart(spec=spec, by=by) for spec in specs]
     if request.messages is not before.messages:
-        old, new = list(before.messages), list(request.messages)
+        given = list(request.messages)
+        # As JSON, since Python takes 1 and True for the same.
+        old, new = ([encode_message(message) for message in m] for m in (before.messages, given))
         start, same, shorter = 0, 0, min(len(old), len(new))
         while start < shorter and old[start] == new[start]:
             start += 1
         while same < shorter - start and old[-1 - same] == new[-1 - same]:
             same += 1
-        edit = r.Edit(start=start, end=len(old) - same, messages=new[start : len(new) - same], by=by)
+        edit = r.Edit(start=start, end=len(old) - same, messages=given[start : len(new) - same], by=by)
         if edit.messages or edit.start < edit.end:
             draft.edits = [*draft.edits, edit]
     draft.request = request
@@ -204,9 +182,3 @@ def _made(by: str, tool: Tool, text: str) -> tuple[Tool, str, r.ToolPart, ToolSp
     deferred = tool_flags(tool).deferred
     spec = ToolSpec(name=tool.name, description=text, input_schema=tool.input_schema, deferred=deferred)
     return tool, text, r.ToolPart(spec=to_builtins(spec), by=by), spec
-
-
-def _hash(hasher: Any, item: Item) -> None:
-    # The length ahead keeps two items from reading like one.
-    hasher.update(b"%d " % len(item.data))
-    hasher.update(item.data)
