@@ -7,6 +7,7 @@ store errors of both modules (`StoreError`) are the only ones a `Store` may let 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from noeta.core.errors import NoetaError, StoreError
@@ -86,3 +87,26 @@ class NotWaiting(NoetaError):
         self.task: str = task
         self.call: str = call
         super().__init__(f"Call {call!r} of task {task!r} does not wait for an answer.")
+
+
+class NoRequest(NoetaError):
+    """No request led to this record of a task. `near` are the seqs of the nearest replies and failures."""
+
+    def __init__(self, task: str, seq: int, near: Sequence[int]) -> None:
+        self.task: str = task
+        self.seq: int = seq
+        self.near: Sequence[int] = near
+        places = ", ".join(map(str, near))
+        way_out = f"There are requests of the records {places}." if near else "It has sent no request yet."
+        super().__init__(f"Record {seq} of task {task!r} is no reply to a request. {way_out}")
+
+
+class UnknownCall(NoetaError):
+    """A task has made no call with this id. `near` are ids that may be meant, or those of its last calls."""
+
+    def __init__(self, task: str, call: str, near: Sequence[str]) -> None:
+        self.task: str = task
+        self.call: str = call
+        self.near: Sequence[str] = near
+        way_out = f"There are calls {', '.join(near)}." if near else "It has made no call yet."
+        super().__init__(f"Task {task!r} has no call {call!r}. {way_out}")
