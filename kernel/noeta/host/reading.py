@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Collection, Mapping
 from contextlib import aclosing
+from typing import Any
 
 from noeta.core.codec import decode, recorded
 from noeta.core.fold import Folder
@@ -40,11 +41,9 @@ class Reader:
         """
         folder = await self._folder(task)
         types = {reducer.name: reducer.types for reducer in folder.reducers}
-        async with aclosing(history(self._store, task, after)) as pages:
-            async for lines in pages:
-                for line in lines:
-                    envelope = await whole(self._store, decode(line))
-                    yield recorded(envelope, types.get(envelope.extension))
+        async with aclosing(records(self._store, task, after, types=types)) as found:
+            async for record in found:
+                yield record
 
     async def log(self, task: str, after: int = 0) -> list[Recorded]:
         """What `records` gives, as a list."""
@@ -54,6 +53,25 @@ class Reader:
     async def _folder(self, task: str) -> Folder:
         composed = self._agents.get((await self._store.task(task)).agent)
         return composed.folder if composed else Folder(())
+
+
+async def records(
+    store: Store,
+    task: str,
+    after: int = 0,
+    *,
+    only: Collection[str] | None = None,
+    types: Mapping[str, Mapping[str, Any] | None] | None = None,
+) -> AsyncGenerator[Recorded, None]:
+    """The records of a task and of the history it continues, in order; `only` as for `Store.read`.
+
+    `types` are those of each plugin's kinds, by its name. Who stops early closes it.
+    """
+    async with aclosing(history(store, task, after, only=only)) as pages:
+        async for lines in pages:
+            for line in lines:
+                envelope = await whole(store, decode(line))
+                yield recorded(envelope, (types or {}).get(envelope.extension))
 
 
 async def children_of(store: Store, task: str) -> list[TaskRow]:
