@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -18,13 +19,15 @@ from noeta.core.codec import decode
 from noeta.core.errors import ProviderError, RequestStale
 from noeta.core.extension import Extension
 from noeta.core.items import NewEntry
-from noeta.core.messages import Image, Message, Text, ToolResult, user
+from noeta.core.messages import Image, Message, Text, ToolResult, encode_message, user
 from noeta.core.parts import ContextPart, Reminder, ToolChanges, ToolEntry
 from noeta.core.ports import ModelRequest, ToolSpec
 from noeta.core.records import Compacted, Recorded
 from noeta.core.tool import ToolContext, ToolOutput, text_output
 from noeta.core.view import TaskView
-from noeta.host.rebuild import _Past, rebuilt
+from noeta.host.explain import why
+from noeta.host.prefix import prefix_breaks
+from noeta.host.rebuild import Rebuilt, _Past, rebuilt
 from noeta.testing.clock import FrozenClock, SeededIds
 from noeta.testing.harness import Harness
 from noeta.testing.logs import damaged_logs
@@ -292,6 +295,10 @@ class World:
             outcomes = await self.bench.log(row.task, "model_replied", "model_failed")
             found = [request async for request in rebuilt(self.store, row.task)]
             assert [request.seq for request in found] == [record.seq for record in outcomes]
+            await self.check_breaks(row.task, found)
+            for record in outcomes:
+                for ref in getattr(record.data, "calls", ()):
+                    assert (await why(self.store, row.task, ref.id)).sentences
             for record, request in zip(outcomes, found, strict=True):
                 number = record.message.text if record.message else record.data.detail
                 sent = self.sent[int(number)]
@@ -306,6 +313,29 @@ class World:
                     before, now = (msgspec.json.decode(data)["messages"] for data in (sent, request.encoded))
                     left = [not any(text in str(message) for [text] in gone) for message in before]
                     assert [a == b for a, b in zip(before, now, strict=True)] == left
+
+    async def check_breaks(self, task: str, found: list[Rebuilt]) -> None:
+        """A prefix is broken where the requests, read in full, differ before the end of the first one."""
+        broken = {one.seq: one for one in await prefix_breaks(self.store, task)}
+        for old, new in pairwise(found):
+            before, now = ([encode_message(message) for message in one.messages] for one in (old, new))
+            same = [a == b for a, b in zip(before, now, strict=False)]
+            shared = same.index(False) if False in same else len(same)
+            tools = [msgspec.json.encode(one.request.tools) for one in (old, new)]
+            parts = {
+                "model": getattr(old.outcome, "model", "") != getattr(new.outcome, "model", ""),
+                "tools": tools[0] != tools[1],
+                "system": old.request.system != new.request.system,
+                "messages": shared < len(before),
+            }
+            if "ModelFailed" in {type(one.outcome).__name__ for one in (old, new)}:
+                parts["model"] = old.request.model != new.request.model
+            changes = broken[new.seq].changes if new.seq in broken else []
+            assert [change.part for change in changes] == [part for part in parts if parts[part]]
+            for change in changes:
+                assert change.part != "messages" or change.at == shared == broken[new.seq].shared
+                assert change.cause != "changed" or change.part != "messages"
+                assert change.cause not in ("edited", "compacted") or change.by
 
 
 @asynccontextmanager

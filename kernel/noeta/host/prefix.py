@@ -173,7 +173,7 @@ def _of_messages(old: Rebuilt, new: Rebuilt, at: int) -> Change:
         return change("compacted", *(removal.by for removal in compactions.values()))
     if edits:
         return change("edited", *dict.fromkeys(edit.by for edit in edits))
-    if erasures or was.data == GONE:
+    if erasures or GONE in (was.data, now.data if now else b""):
         last = erasures[-1] if erasures else None
         return change("erased", last.by if last else "", person=last.person if last else "")
     return change("changed", new.source(at).by if now else "")
