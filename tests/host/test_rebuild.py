@@ -6,9 +6,11 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
+from noeta.core.codec import decode
 from noeta.core.errors import ProviderError, RequestStale
 from noeta.core.extension import Extension
 from noeta.core.fold import Folder
@@ -16,10 +18,11 @@ from noeta.core.items import NewEntry
 from noeta.core.messages import user
 from noeta.core.parts import ContextPart, Reminder
 from noeta.core.ports import ModelRequest
-from noeta.core.records import Compacted, ContextComposed, Recorded, ToolPart
+from noeta.core.records import Compacted, ContextComposed, Received, Recorded, ToolPart
 from noeta.core.tool import ToolContext, ToolOutput, text_output
 from noeta.core.view import TaskView
 from noeta.host import parts
+from noeta.host.erasure import tombstone
 from noeta.host.host import Host
 from noeta.host.rebuild import Rebuilt, Removal, _Past, rebuild, rebuilt
 from noeta.testing.harness import Harness
@@ -211,6 +214,24 @@ async def test_an_erased_compaction_leaves_its_place() -> None:
     assert second.messages[0].text == "[A message that stood here was taken out.]"
 
 
+@pytest.mark.anyio
+async def test_what_is_equal_in_python_and_not_in_json_is_another_request() -> None:
+    left = Left()
+    bench = Harness([left], [reply("", call("look", n=1)), "Two.", "Three."])
+    task = await bench.start("a")
+    await bench.run()
+    [_, made, *rest] = bench.provider.requests[-1].messages
+    [use] = made.calls
+    cast = replace(made, content=[replace(use, input={"n": True})])
+    assert cast == made
+    left.edit = lambda request: replace(request, messages=[request.messages[0], cast, *rest])
+    await bench.post(task, "b")
+    await bench.run()
+    assert bench.provider.requests[-1].messages[1].calls[0].input["n"] is True
+    *_, last = await all_of(bench, task)
+    assert (last.exact, last.source(1).by) == (True, "left")
+
+
 # ---- what cannot be
 
 
@@ -237,6 +258,36 @@ async def test_a_log_that_was_changed_is_noticed() -> None:
         assert request.fault == (
             f"The digest is not the one in record {request.seq}: the log is not what it was."
         )
+
+
+@pytest.mark.anyio
+async def test_a_fault_behind_an_erasure_is_no_erasure() -> None:
+    bench = Harness([], ["One.", "Two.", "Three."])
+    task = await bench.start("first")
+    await bench.run()
+    [told] = await bench.log(task, "received")
+    await bench.erase(task, told.seq)
+    await bench.run()
+    await bench.post(task, "second")
+    await bench.run()
+    assert isinstance(bench.store, InMemoryStore)
+    lines = bench.store._tasks[task].lines
+    [at] = [i for i, line in enumerate(lines) if b"second" in line.data]
+    lines[at] = lines[at]._replace(data=lines[at].data.replace(b"second", b"forged"))
+    first, last = await all_of(bench, task)
+    assert (first.erased, first.fault) == ([told.seq], "")
+    assert (last.erased, last.fault[:10]) == ([], "The digest")
+
+
+def test_a_tombstone_of_what_never_joined_the_conversation_stands_for_nothing() -> None:
+    log, past = LogWriter(), _Past()
+    log.say("hi")
+    data = msgspec.Raw(msgspec.json.encode({"name": "t", "gen": 1}))
+    seq = log.put(Received(n=9, key="timer:t:1", item="timer", data=data), user("too late"))
+    log.reply("Hello.")
+    stones = [decode(tombstone(it)[0]) if it.seq == seq else it for it in log.records]
+    [found] = [request for record in stones if (request := past.take(record))]
+    assert (found.erased, found.fault[:28]) == ([], "Record 4 holds no digest, so")
 
 
 @pytest.mark.anyio

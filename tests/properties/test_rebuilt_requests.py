@@ -41,6 +41,10 @@ PIXELS = Image(media_type="image/png", data=b"pixels")
 LARGE = "x" * 140_000
 
 
+def encoded(request: ModelRequest) -> bytes:
+    return msgspec.json.encode(replace(request, messages=list(request.messages)))
+
+
 class Tool:
     description = "A tool."
     clearable = False
@@ -64,6 +68,7 @@ class Wild(Extension):
         self.entries: list[ToolEntry] = []
         self.edit: Callable[[ModelRequest], ModelRequest] | None = None
         self.once: dict[str, Callable[[TaskView], Any]] = {}
+        self.meant = b""
 
     def tools(self, view: TaskView) -> list[Tool]:
         return self.offered
@@ -79,7 +84,9 @@ class Wild(Extension):
 
     async def before_model(self, view: TaskView, request: ModelRequest) -> ModelRequest:
         self._do("before_model", view)
-        return self.edit(request) if self.edit else request
+        request = self.edit(request) if self.edit else request
+        self.meant = encoded(request)
+        return request
 
     async def on_context_overflow(self, view: TaskView, request: ModelRequest) -> bool:
         compact(view)
@@ -188,6 +195,7 @@ def casts(request: ModelRequest) -> ModelRequest:
 EDITS: list[Callable[[ModelRequest], ModelRequest] | None] = [
     *(None, shouts, clears, puts_ahead, drops, tells, narrows, meddles, casts),
     tunes(temperature=1, extra={"a": 1, "b": 2}),
+    tunes(temperature=0.0, max_tokens=1, cache_at=[0]),
     tunes(temperature=1.0, extra={"b": 2, "a": True}, cache_at=(0,)),
     tunes(model="other", tool_choice="none", thinking="disabled", effort="low"),
 ]
@@ -199,21 +207,27 @@ class World:
     def __init__(self, store: Store, clock: FrozenClock) -> None:
         self.store, self.clock, self.ids = store, clock, SeededIds()
         self.sent: list[bytes] = []
+        self.meant: list[bytes] = []
         self.answers: list[Any] = []
         self.provider = ScriptedProvider(respond=self._reply)
         self.wild: list[Wild] = [Left(), Right()]
         self.said: list[tuple[str, int, str]] = []
         self.erased: dict[int, set[str]] = {}
+        self.meddled = False
         self.works()
 
     def works(self, *names: str) -> None:
         """Another worker, whose agent has the plugins `names` (all of them when there are none)."""
         plugins = [plugin for plugin in self.wild if not names or plugin.name in names]
+        self.works_last = plugins[-1]
         ports: dict[str, Any] = {"store": self.store, "clock": self.clock, "ids": self.ids}
         self.bench = Harness(plugins, provider=self.provider, **ports)
 
     def _reply(self, request: ModelRequest) -> Any:
-        self.sent.append(msgspec.json.encode(replace(request, messages=list(request.messages))))
+        self.sent.append(encoded(request))
+        # What was changed in place is sent by nobody.
+        self.meddled |= any(wild.edit is meddles for wild in self.wild)
+        self.meant.append(self.sent[-1] if self.meddled else self.works_last.meant)
         number = str(len(self.sent) - 1)
         given = self.answers.pop(0) if self.answers else "done"
         if isinstance(given, ProviderError):
@@ -290,7 +304,8 @@ class World:
             self.erased.setdefault(seq, set()).add(text)
 
     async def check(self) -> None:
-        """Every reply and every failure of every task leads to what was sent."""
+        """Every reply and every failure of every task leads to what was sent, as plugins meant it."""
+        assert self.sent == self.meant
         for row in await self.store.tasks():
             outcomes = await self.bench.log(row.task, "model_replied", "model_failed")
             found = [request async for request in rebuilt(self.store, row.task)]
@@ -394,7 +409,7 @@ def test_a_world_of_deaths_leaves_every_request_to_be_rebuilt() -> None:
     for seed in range(40):
         world = simulate(seed)
         requests = world.provider.requests
-        sent = {msgspec.json.encode(replace(one, messages=list(one.messages))) for one in requests}
+        sent = {encoded(one) for one in requests}
 
         async def look(world: Any = world, sent: set[bytes] = sent) -> None:
             for row in await world.store.tasks():
