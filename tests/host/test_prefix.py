@@ -135,9 +135,9 @@ async def test_a_changed_prompt_names_its_plugin() -> None:
 
 async def test_the_same_prompt_in_other_pieces_breaks_nothing() -> None:
     bench = Bench()
-    bench.left.parts, bench.right.parts = ["a"], ["b"]
+    bench.left.parts, bench.right.parts = ["a\nb"], []
     await bench.say("a")
-    bench.left.parts, bench.right.parts = ["a", "b"], []
+    bench.left.parts, bench.right.parts = ["a"], ["b"]
     await bench.say("b")
     assert await prefix_breaks(bench.store, bench.task) == []
 
@@ -224,6 +224,21 @@ async def test_an_erasure_names_the_person_or_the_plugin() -> None:
     assert (change.by, change.cause, change.person) == (["left"], "erased", "")
     # The messages are gone, so what was sent cannot be proven.
     assert not by_person.exact
+
+
+async def test_what_a_fork_never_had_was_erased_before_it() -> None:
+    bench = Bench()
+    await bench.say("a", "b")
+    through = (await bench.row(bench.task)).last_seq
+    [_, told] = await bench.log(bench.task, "received")
+    await bench.erase(bench.task, told.seq)
+    await bench.run()
+    fork = await bench.start("c", history_from=bench.task, history_through=through)
+    await bench.run()
+    [found] = await prefix_breaks(bench.store, fork)
+    [change] = found.changes
+    assert (change.cause, found.shared, found.exact) == ("erased", 4, False)
+    assert change.sentence == "Message 4 was erased."
 
 
 async def test_what_stood_in_for_the_last_message_is_gone_with_the_next_one() -> None:

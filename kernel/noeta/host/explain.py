@@ -25,8 +25,7 @@ NEAR = 5
 """How many calls an error suggests."""
 SHOWN_CHARS = 300
 """How much of an input, or of a result, a sentence shows."""
-GATES = frozenset({"before_tool", "resolve_ask"})
-AROUND = GATES | {"after_tool", "inherit"}
+AROUND = ("before_tool", "resolve_ask", "after_tool", "inherit")
 """The hooks that are asked about a call."""
 LATE = ("core.answered", "core.child_ended")
 """What may still come when a call has its result."""
@@ -161,26 +160,18 @@ def _is_about(data: object, call: str, children: Collection[str]) -> bool:
 def _failures(window: Sequence[Recorded], call: str) -> Iterator[tuple[int, bool]]:
     """The seqs of the failures that were about the call, and whether that is sure.
 
-    The record of a failure names no call. What it led to does, and comes next: an opinion of the plugin, or
-    the result that the plugin was to look at.
+    The record of a failure names no call. What it led to does, and comes next: what the plugins said about
+    the call, or the result that they were to look at.
     """
     for i, record in enumerate(window):
         match record.data:
             case r.PluginFailed(hook=hook, policy="park") if hook in AROUND:
                 yield record.seq, False
-            case r.PluginFailed(plugin=plugin, hook=hook) if hook in AROUND:
-                led = next((it.data.call for it in window[i + 1 :] if _led_to(it.data, plugin, hook)), None)
+            case r.PluginFailed(hook=hook) if hook in AROUND:
+                led_to = {"after_tool": r.ToolFinished.kind, "inherit": ""}.get(hook, r.Gated.kind)
+                led = next((it.data.call for it in window[i + 1 :] if it.data and it.kind == led_to), None)
                 if led in (None, call):
                     yield record.seq, led is not None
-
-
-def _led_to(data: object, plugin: str, hook: str) -> bool:
-    match data:
-        case r.Gated(opinions=opinions):
-            return hook in GATES and any(opinion.by == plugin for opinion in opinions)
-        case r.ToolFinished():
-            return hook == "after_tool"
-    return False
 
 
 def _winner(gated: r.Gated) -> r.Opinion | None:
