@@ -22,6 +22,7 @@ from noeta.core.tool import ToolContext, ToolFlags, ToolOutput, text_output
 from noeta.core.view import TaskView
 from noeta.host.models import Models
 from noeta.host.worker import Worker
+from noeta.testing.clock import FrozenClock, SeededIds
 from noeta.testing.harness import Harness
 from noeta.testing.scripted_provider import call, reply
 from noeta.toolkit.agent import Agent
@@ -138,6 +139,29 @@ async def test_tasks_run_side_by_side_up_to_the_capacity() -> None:
         gates[2].go.set()
         for task in tasks:
             await rests(bench, task)
+
+
+class SlowToLeave(InMemoryStore):
+    """Whoever stops watching a task takes a while for it."""
+
+    @asynccontextmanager
+    async def watch(self, task: str | None = None, *, log: bool = True) -> AsyncIterator[Any]:
+        async with super().watch(task, log=log) as watch:
+            yield watch
+            if task is not None:
+                with anyio.CancelScope(shield=True):
+                    for _ in range(20):
+                        await anyio.lowlevel.checkpoint()
+
+
+async def test_a_task_that_waits_for_room_is_taken_up_when_there_is_some() -> None:
+    bench = Harness(script=["One.", "Two."], store=SlowToLeave(FrozenClock(), SeededIds()))
+    tasks = [await bench.start("go") for _ in range(2)]
+    async with working(bench, capacity=1):
+        await quiet()
+        # What the store says is enough: no time has passed.
+        await quiet()
+        assert [(await bench.row(task)).reason for task in tasks] == ["idle", "idle"]
 
 
 async def test_other_queues_and_agents_of_others_are_left_alone() -> None:

@@ -98,8 +98,8 @@ class Hinting(InMemoryStore):
     """A store whose watches tell of a change that is none, a few times before they wait."""
 
     @asynccontextmanager
-    async def watch(self, task: str | None = None) -> AsyncIterator[Watch]:
-        async with super().watch(task) as watch:
+    async def watch(self, task: str | None = None, *, log: bool = True) -> AsyncIterator[Watch]:
+        async with super().watch(task, log=log) as watch:
             yield Early(watch)
 
 

@@ -47,6 +47,25 @@ def secret(n: int) -> Blob:
     return blob_of(f"{CANARY} {n}".encode())
 
 
+async def test_records_alone_wake_nobody_who_does_not_read_them() -> None:
+    here = world()
+    claim = await here.running("task")
+    store = here.store
+    async with store.watch("task", log=False) as row, store.watch() as work, store.watch("task") as log:
+        await here.write(claim, 3)
+        assert [await watch.wait(0) for watch in (row, work, log)] == [False, False, True]
+        await store.post(mail("task", "key"))
+        assert [await watch.wait(0) for watch in (row, work, log)] == [True, True, True]
+
+
+async def test_a_claim_is_told_to_who_watches_the_task_and_to_no_worker() -> None:
+    here = world()
+    await here.ready("task")
+    async with here.store.watch("task", log=False) as row, here.store.watch() as work:
+        await here.claim("task")
+        assert [await watch.wait(0) for watch in (row, work)] == [True, False]
+
+
 async def test_nothing_of_what_was_purged_is_left_in_memory() -> None:
     here = world()
     store = here.store

@@ -280,7 +280,7 @@ class Host:
 
     async def wait(self, task: str) -> Outcome:
         """Wait until a task has ended or does not go on by itself, and say where it is."""
-        async with self._store.watch(task) as watch:
+        async with self._store.watch(task, log=False) as watch:
             while True:
                 row = await self._store.task(task)
                 if (outcome := await outcome_of(self._store, self._reader, row)) is not None:

@@ -147,7 +147,7 @@ class Running:
 
     async def _look_out(self, runner: Runner) -> None:
         """Look at the inbox and at what is staged, whenever something changed and every second."""
-        async with self._means.store.watch(self.claim.task) as watch:
+        async with self._means.store.watch(self.claim.task, log=False) as watch:
             while True:
                 await self._bell.wait(watch, TICK_SECONDS)
                 self._look_again()

@@ -124,8 +124,10 @@ class Worker:
         claim = running.claim
         try:
             error = await self._run(running)
+            if len(self._running) == self._capacity:
+                # There may be others that wait for room.
+                self._bell.ring()
             self._running.discard(running)
-            self._bell.ring()
             if error is None:
                 self._refused.pop(claim.task, None)
                 self._crashed.pop(claim.task, None)

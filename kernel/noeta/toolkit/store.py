@@ -230,8 +230,12 @@ class Store(Log, Protocol):
         holds one of them, and no task outside it continues one of them.
         """
 
-    def watch(self, task: str | None = None) -> AbstractAsyncContextManager[Watch]:
-        """Watch one task's log, inbox and status, or (None) anything that a worker may have to act on."""
+    def watch(self, task: str | None = None, *, log: bool = True) -> AbstractAsyncContextManager[Watch]:
+        """Watch one task's log, inbox and status, or (None) anything that a worker may have to act on.
+
+        Without `log` a task is watched for its inbox and status alone: records that a running task adds need
+        not end a wait. They do not give a worker anything to act on either.
+        """
 
     async def aclose(self) -> None:
         """Close. Idempotent; nothing durable depends on it."""

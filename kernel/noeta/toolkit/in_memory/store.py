@@ -22,7 +22,7 @@ from noeta.core.records import VERSION
 from noeta.toolkit.errors import Duplicate, TaskOver, UnknownTask
 from noeta.toolkit.in_memory.leases import Leases
 from noeta.toolkit.in_memory.rows import Blobs, TaskData, check_storable, upto
-from noeta.toolkit.in_memory.watches import Signal, Watches
+from noeta.toolkit.in_memory.watches import Change, Signal, Watches
 from noeta.toolkit.store import Status, Store, TaskRow, timer_post
 from noeta.toolkit.system import RandomIds, SystemClock
 
@@ -67,6 +67,7 @@ class InMemoryStore(Store):
             raise Conflict("the inbox rows to consume are not the oldest ones left", reason="consume")
         if append.status != "running" and len(row.inbox) > len(append.consume):
             raise Conflict(f"the inbox of {claim.task!r} holds more items", reason="inbox")
+        goes_on = row.status == append.status == "running" and not append.release
         for new in append.spawn:
             self._check_new(new)
 
@@ -95,7 +96,7 @@ class InMemoryStore(Store):
             else:
                 existing.append(there)
         undelivered = [post for post in append.posts if not self._delivered(post)]
-        self._changed(row)
+        self._changed(row, "log" if goes_on else "work")
         return Appended(last_seq=row.last_seq, undelivered=undelivered, existing=existing)
 
     async def post(self, post: Post) -> None:
@@ -262,8 +263,8 @@ class InMemoryStore(Store):
         return gone
 
     @asynccontextmanager
-    async def watch(self, task: str | None = None) -> AsyncIterator[Signal]:
-        with self._watches.watch(task) as signal:
+    async def watch(self, task: str | None = None, *, log: bool = True) -> AsyncIterator[Signal]:
+        with self._watches.watch(task, log=log) as signal:
             yield signal
 
     async def aclose(self) -> None:
@@ -332,7 +333,7 @@ class InMemoryStore(Store):
         if row.status == "ready":
             row.move("running")
         self._leases.take(worker, row.new.task)
-        self._changed(row)
+        self._changed(row, "row")
         return Claim(
             task=row.new.task,
             fence=row.fence,
@@ -358,7 +359,7 @@ class InMemoryStore(Store):
         wakes = [(at, row, timer) for row in timed for at, timer in row.due_at()]
         return sorted(wakes, key=lambda wake: wake[0])
 
-    def _changed(self, row: TaskData) -> None:
+    def _changed(self, row: TaskData, change: Change = "work") -> None:
         """Note that a task moved, and tell those who watch it."""
         row.updated_at = self._clock.now()
         name = row.new.task
@@ -370,7 +371,7 @@ class InMemoryStore(Store):
             self._timed[name] = None
         else:
             self._timed.pop(name, None)
-        self._watches.mark(name)
+        self._watches.mark(name, change)
 
 
 def _check_dense(lines: Sequence[Line], after: int) -> None:

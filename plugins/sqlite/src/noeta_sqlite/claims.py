@@ -73,7 +73,7 @@ def _take(
         change(db, id, status="running")
     if holder:
         give_up(db, holder)
-    touch(db, id, task)
+    touch(db, id, task, "row")
     return new
 
 

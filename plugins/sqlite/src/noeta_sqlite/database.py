@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from noeta.toolkit.in_memory.watches import Change
 from noeta.toolkit.store import Clock, Ids, UnknownTask
 from noeta_sqlite.faults import gone, replaced
 from noeta_sqlite.looking import Identity, port_errors
@@ -26,8 +27,8 @@ def upto(limit: int | None) -> int:
 class Database:
     """A connection with short ways to ask it, and a note of what the open transaction did.
 
-    `changed` are the tasks it changed, `erased` whether what it took out has to leave the disk. `files` are
-    the files that were opened.
+    `changed` are the tasks it changed, and what of them, `erased` whether what it took out has to leave the
+    disk. `files` are the files that were opened.
     """
 
     def __init__(
@@ -45,7 +46,7 @@ class Database:
         self.clock: Clock = clock
         self.ids: Ids = ids
         self.boot: str = boot
-        self.changed: set[str] = set()
+        self.changed: dict[str, Change] = {}
         self.erased: bool = False
         self._names: dict[str, int] = {}
 

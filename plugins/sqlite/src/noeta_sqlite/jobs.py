@@ -14,6 +14,8 @@ import anyio
 from noeta_sqlite.database import Database
 
 T = TypeVar("T")
+NUDGE = "nudge"
+"""What is put into a thread's queue so that it looks up. None ends the thread."""
 
 
 class Event(Protocol):
@@ -26,28 +28,29 @@ class Event(Protocol):
         """Wait until it is set."""
 
 
-class Job:
-    """One caller's work, and what came of it. `looks` says that it changes nothing."""
+def loop() -> tuple[Callable[..., object], Callable[[], Event]]:
+    """What lets a thread call something on the event loop that runs here, and that loop's events."""
+    try:
+        return asyncio.get_running_loop().call_soon_threadsafe, asyncio.Event
+    except RuntimeError:
+        import trio
 
-    def __init__(self, work: Callable[[Database], Any], *, looks: bool = False) -> None:
+        return trio.lowlevel.current_trio_token().run_sync_soon, trio.Event
+
+
+class Job:
+    """One caller's work, and what came of it."""
+
+    def __init__(self, work: Callable[[Database], Any]) -> None:
         self.work: Callable[[Database], Any] = work
-        self.looks: bool = looks
         self.result: Any = None
         self.error: BaseException | None = None
         self.begun: bool = False
         self.withdrawn: bool = False
         self._lock = threading.Lock()
         # Those of the loops themselves: anyio's take as long again as the way to the thread and back.
-        self.done: Event
-        self.wake: Callable[..., object]
-        try:
-            self.wake = asyncio.get_running_loop().call_soon_threadsafe
-            self.done = asyncio.Event()
-        except RuntimeError:
-            import trio
-
-            self.wake = trio.lowlevel.current_trio_token().run_sync_soon
-            self.done = trio.Event()
+        self.wake, event = loop()
+        self.done: Event = event()
 
     def begin(self) -> bool:
         """Whether the caller still wants the work. From now on it cannot be withdrawn."""
@@ -83,12 +86,19 @@ class JobThread:
 
     def __init__(self, name: str, most: int = 1) -> None:
         self._most = most
-        self._queue: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[Job | str | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def serve(self, jobs: list[Job]) -> None:
         """Do `jobs`, put down what came of each, and tell the callers. Never raises."""
         raise NotImplementedError
+
+    def patience(self) -> float | None:
+        """How many seconds to wait for a job before `between` is called; None for ever."""
+        return None
+
+    def between(self) -> None:
+        """Called in the thread after jobs, and when none came. Never raises."""
 
     def ended(self) -> None:
         """Called in the thread when it ends."""
@@ -97,13 +107,13 @@ class JobThread:
         """Start the thread."""
         self._thread.start()
 
-    async def do(self, work: Callable[[Database], T], *, looks: bool = False) -> T:
+    async def do(self, work: Callable[[Database], T]) -> T:
         """What `work` returns, or raises.
 
         A caller that is cancelled takes the work back. If it has begun, the caller waits for its end, so
         that whoever looks next sees all of it or nothing.
         """
-        job = Job(work, looks=looks)
+        job = Job(work)
         self._queue.put(job)
         try:
             await job.done.wait()
@@ -117,6 +127,10 @@ class JobThread:
         result: T = job.result
         return result
 
+    def nudge(self) -> None:
+        """Let the thread ask for its `patience` again."""
+        self._queue.put(NUDGE)
+
     def close(self) -> None:
         """Finish what waits, and end the thread. Blocks, unless the thread itself calls."""
         self._queue.put(None)
@@ -126,13 +140,16 @@ class JobThread:
     def _run(self) -> None:
         going = True
         while going:
-            waiting = [self._queue.get()]
-            while len(waiting) < self._most and not self._queue.empty():
+            waiting: list[Job | str | None] = []
+            with suppress(queue.Empty):
+                waiting.append(self._queue.get(timeout=self.patience()))
+            while waiting and len(waiting) < self._most and not self._queue.empty():
                 waiting.append(self._queue.get())
-            jobs = [job for job in waiting if job is not None]
-            going = len(jobs) == len(waiting)
+            jobs = [job for job in waiting if isinstance(job, Job)]
+            going = None not in waiting
             if jobs:
                 self.serve(jobs)
+            self.between()
             # Who waits for the next job must not keep what came of the last.
             del waiting, jobs
         self.ended()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import time
 import weakref
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, suppress
@@ -16,7 +15,7 @@ import anyio
 import anyio.to_thread
 from msgspec import Struct
 
-from noeta.toolkit.in_memory.watches import Signal, Watches
+from noeta.toolkit.in_memory.watches import Change, Signal, Watches
 from noeta.toolkit.settings import SettingsError, settings_of
 from noeta.toolkit.store import (
     Append,
@@ -46,8 +45,6 @@ from noeta_sqlite.writer import Reader, Writer
 
 P = ParamSpec("P")
 T = TypeVar("T")
-POLL = 0.1
-"""Seconds between two looks for what other processes wrote."""
 FORMS = "write sqlite:noeta.db, sqlite:~/noeta.db or sqlite:/srv/noeta.db"
 
 
@@ -80,7 +77,6 @@ class SqliteStore(Store):
         self._clock: Clock = clock or BootClock()
         self._pid = os.getpid()
         self._watches = Watches(self._clock)
-        self._seen = (0.0, 0)
         self._open = True
         connections = [connect(self.path, synchronous=synchronous, network=network)]
         try:
@@ -175,26 +171,26 @@ class SqliteStore(Store):
         return await self._write(claims.sweep, ended_before, limit)
 
     @asynccontextmanager
-    async def watch(self, task: str | None = None) -> AsyncIterator[_Watch]:
-        with self._watches.watch(task) as signal:
-            watch = _Watch(self, signal)
-            await watch.begin()
-            yield watch
+    async def watch(self, task: str | None = None, *, log: bool = True) -> AsyncIterator[_Watch]:
+        self.check()
+        with self._watches.watch(task, log=log) as signal, self._writer.told(self._watches.mark_all):
+            yield _Watch(self, signal)
 
     async def aclose(self) -> None:
         """Finish what waits, and close the file. Idempotent."""
         self._open = False
+        self._watches.mark_all()
         with anyio.CancelScope(shield=True):
             await anyio.to_thread.run_sync(self._finish)
 
     async def backup(self, target: str | Path) -> None:
         """Write all that is durable now to the new file `target`, while others go on. See `upkeep.backup`."""
-        self._check()
+        self.check()
         await anyio.to_thread.run_sync(upkeep.backup, self.path, Path(target))
 
     async def compact(self) -> None:
         """Give free room back, and take every trace of what was erased out of the file. Writers wait."""
-        self._check()
+        self.check()
         await anyio.to_thread.run_sync(upkeep.compact, self.path)
 
     async def ended_beyond(self, size: int) -> float:
@@ -204,45 +200,36 @@ class SqliteStore(Store):
         snapshots and blobs; a blob counts in each tree that holds it. All of it is looked at, which takes a
         second or more for a GB, while others go on.
         """
-        self._check()
+        self.check()
         return await anyio.to_thread.run_sync(upkeep.ended_beyond, self.path, size)
 
     async def stats(self) -> Stats:
         """How much there is, and how it is kept."""
         return await self._read(upkeep.stats)
 
-    async def foreign_writes(self) -> int:
-        """A number that changes when another process has written; looked at no more often than `POLL`."""
-        self._check()
-        if time.monotonic() - self._seen[0] >= POLL:
-            # By the writer's connection, since its own commits do not count there. Without a transaction,
-            # since who watches must not stand in the way of those who write.
-            version = await self._writer.do(lambda db: int(db.one("PRAGMA data_version")[0]), looks=True)
-            self._seen = (time.monotonic(), version)
-        return self._seen[1]
-
     async def _write(
         self, work: Callable[Concatenate[Database, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        self._check()
-        changed: set[str] = set()
+        self.check()
+        changed: dict[str, Change] = {}
 
         def tracked(db: Database) -> T:
             db.changed = changed
             return work(db, *args, **kwargs)
 
         result = await self._writer.do(tracked)
-        for task in changed:
-            self._watches.mark(task)
+        for task, change in changed.items():
+            self._watches.mark(task, change)
         return result
 
     async def _read(
         self, work: Callable[Concatenate[Database, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        self._check()
+        self.check()
         return await self._reader.do(lambda db: work(db, *args, **kwargs))
 
-    def _check(self) -> None:
+    def check(self) -> None:
+        """Raise `Unavailable` when the store was closed, or does not belong to this process."""
         if not self._open:
             raise Unavailable(f"{self.path} was closed. Open the store again.", reason="closed")
         if os.getpid() != self._pid:
@@ -257,20 +244,12 @@ class _Watch:
     def __init__(self, store: SqliteStore, signal: Signal) -> None:
         self._store = store
         self._signal = signal
-        self._version = 0
-
-    async def begin(self) -> None:
-        self._version = await self._store.foreign_writes()
 
     async def wait(self, timeout: float) -> bool:
-        while timeout > 0:
-            if await self._signal.wait(min(POLL, timeout)):
-                return True
-            if (version := await self._store.foreign_writes()) != self._version:
-                self._version = version
-                return True
-            timeout -= POLL
-        return False
+        self._store.check()
+        found = await self._signal.wait(timeout)
+        self._store.check()
+        return found
 
 
 def _shut(path: Path, connections: list[sqlite3.Connection]) -> None:

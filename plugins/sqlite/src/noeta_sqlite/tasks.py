@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from noeta.toolkit.in_memory.watches import Change
 from noeta.toolkit.store import (
     Append,
     Appended,
@@ -106,7 +107,8 @@ def append(db: Database, claim: Claim, append: Append) -> Appended:
         db.run("DELETE FROM timer WHERE task = ?", row.id)
     # A task that is held has no place among those that want a worker: until it is let go, `touch` would say
     # no more than this.
-    db.changed.add(claim.task)
+    goes_on = row.status == append.status == "running" and not append.release
+    db.changed[claim.task] = "log" if goes_on else "work"
     change(
         db,
         row.id,
@@ -177,7 +179,7 @@ def change(db: Database, task: int, **values: Any) -> None:
     db.run(f"UPDATE task SET {columns} WHERE id = ?", *values.values(), task)
 
 
-def touch(db: Database, task: int, name: str) -> None:
+def touch(db: Database, task: int, name: str, change: Change = "work") -> None:
     """Note that a task changed, and whether it wants a worker now."""
     db.run(
         "UPDATE task SET updated_at = ?, turn = CASE"
@@ -187,7 +189,7 @@ def touch(db: Database, task: int, name: str) -> None:
         db.clock.now(),
         task,
     )
-    db.changed.add(name)
+    db.changed[name] = change
 
 
 def hold(db: Database, task: int, blobs: Sequence[Blob]) -> None:

@@ -5,23 +5,30 @@ The flush of a commit costs far more than the statements before it, so callers t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 from noeta_sqlite.checkpoints import Checkpoints
 from noeta_sqlite.database import Database, in_snapshot
 from noeta_sqlite.faults import FAULTS, translated
-from noeta_sqlite.jobs import Job, JobThread, tell
+from noeta_sqlite.jobs import Job, JobThread, loop, tell
 from noeta_sqlite.turn import Turn
 
 MOST_AT_ONCE = 512
+POLL = 0.1
+"""Seconds between two looks for what other processes wrote."""
 
 
 class Writer(JobThread):
     """Runs work on the database in one thread, several callers a transaction.
 
-    What a caller is told is durable; an error undoes that caller's work alone. Work that only looks is done
-    without a transaction, so without the lock. `at_end` is called in the thread when it ends.
+    What a caller is told is durable; an error undoes that caller's work alone. `at_end` is called in the
+    thread when it ends. While somebody is `told`, it looks for what other processes wrote: that takes no
+    lock, and one thread does it for all who watch.
     """
 
     def __init__(self, db: Database, path: Path, at_end: Callable[[], None]) -> None:
@@ -32,7 +39,40 @@ class Writer(JobThread):
         self._checkpoints = Checkpoints(db)
         self._turn = Turn(path)
         self.commits: int = 0
+        self._watchers = 0
+        self._looked, self._version = 0.0, 0
+        self._tell: Callable[[], object] = lambda: None
         self.start()
+
+    @contextmanager
+    def told(self, changed: Callable[[], None]) -> Iterator[None]:
+        """Inside, `changed` is called on this event loop when another process has written."""
+        wake, _ = loop()
+        self._tell = partial(wake, changed)
+        self._watchers += 1
+        if self._watchers == 1:
+            # The thread may wait for jobs alone.
+            self.nudge()
+        try:
+            yield
+        finally:
+            self._watchers -= 1
+
+    def patience(self) -> float | None:
+        """A look in time, when somebody wants to be told."""
+        return POLL if self._watchers else None
+
+    def between(self) -> None:
+        """Look whether others have written, no more often than `POLL`."""
+        if not self._watchers or time.monotonic() - self._looked < POLL:
+            return
+        self._looked = time.monotonic()
+        # What is wrong with the file is told to who uses it; a loop that has ended has nobody to tell.
+        with suppress(sqlite3.Error, RuntimeError):
+            (version,) = self._db.one("PRAGMA data_version")
+            if version != self._version:
+                self._version = version
+                self._tell()
 
     def ended(self) -> None:
         """Give up the lock's file, and call `at_end`."""
@@ -40,21 +80,9 @@ class Writer(JobThread):
         self._at_end()
 
     def serve(self, jobs: list[Job]) -> None:
-        """Do the work of `jobs`, what changes something in one transaction."""
-        if looking := [job for job in jobs if job.looks]:
-            self._look(looking)
-            tell(looking)
-        if changing := [job for job in jobs if not job.looks]:
-            self._commit(changing)
-            tell(changing)
-
-    def _look(self, batch: list[Job]) -> None:
-        for job in batch:
-            try:
-                if job.begin():
-                    job.result = job.work(self._db)
-            except Exception as error:
-                job.error = self._told(error)
+        """Do the work of `jobs` in one transaction."""
+        self._commit(jobs)
+        tell(jobs)
 
     def _commit(self, batch: list[Job]) -> None:
         try:
