@@ -382,7 +382,8 @@ async def test_who_follows_sees_each_record_once_and_the_pieces_before_their_rep
 
 async def test_who_comes_late_sees_the_reply_under_way_from_its_beginning() -> None:
     world = World()
-    world.provider._respond = lambda request: "A long answer that comes in pieces."
+    answer = "A long answer that comes in pieces. " * 9
+    world.provider._respond = lambda request: answer
     task = await world.host.start("agent", "go", one_shot=True)
     async with world.host as host:
         while not host._followers._under_way.get(task):
@@ -392,8 +393,23 @@ async def test_who_comes_late_sees_the_reply_under_way_from_its_beginning() -> N
         async with aclosing(host.follow(task)) as pieces:
             seen = [piece async for piece in pieces]
     deltas = [piece.text for piece in seen if isinstance(piece, Delta)]
-    assert "A long answer that comes in pieces.".startswith("".join(deltas))
+    assert answer.startswith("".join(deltas))
     assert deltas[0].startswith("A long")
+
+
+async def test_a_model_that_falls_silent_is_asked_again() -> None:
+    async def silence(request: ModelRequest) -> str:
+        await anyio.sleep_forever()
+        return ""
+
+    world = World([silence, "Hello."])
+    async with world.host as host:
+        task = await host.start("agent", "go")
+        for _ in range(60):
+            await quiet()
+            world.clock.advance(20)
+        assert len(world.provider.requests) == 2
+        assert (await host.wait(task)).text == "Hello."
 
 
 async def test_following_from_a_record_leaves_out_what_was_before() -> None:

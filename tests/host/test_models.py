@@ -76,11 +76,13 @@ class Calling:
                 outcome.append(error)
 
         async with anyio.create_task_group() as group:
+            group.start_soon(self.models.watch)
             group.start_soon(call)
             while not outcome:
                 await quiet()
                 if not outcome:
                     self.clock.advance(0.25)
+            group.cancel_scope.cancel()
         self.took = self.clock.monotonic() - began
         return outcome[0]
 
@@ -233,6 +235,19 @@ async def test_a_stream_that_falls_silent_is_given_up() -> None:
     assert said(await calling()) == "Hello."
     assert 40 <= calling.took <= 82
     assert len(provider.models) == 2
+
+
+async def test_a_stream_that_goes_on_slowly_is_not_given_up() -> None:
+    class Slow(Streams):
+        async def stream(self, request: ModelRequest) -> AsyncIterator[Delta | ModelResponse]:
+            for _ in range(5):
+                await calling.clock.sleep(30)
+                yield Delta(kind="text", text="x")
+            yield ModelResponse(message=reply("xxxxx"))
+
+    calling = Calling(a=Slow())
+    assert said(await calling()) == "xxxxx"
+    assert calling.took >= 150
 
 
 async def test_the_pieces_of_a_call_that_is_cancelled_are_void() -> None:

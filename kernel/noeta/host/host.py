@@ -18,6 +18,7 @@ from noeta.core.records import Answer, Recorded, TaskCreated
 from noeta.core.state import TaskState
 from noeta.core.view import child_id
 from noeta.host.agents import Agents
+from noeta.host.beside import beside
 from noeta.host.birth import new_task
 from noeta.host.catalog import Catalog
 from noeta.host.claimed import Means
@@ -90,13 +91,14 @@ class Host:
         self._ports = Ports(self.catalog, store, env, self._clock, self._ids)
         self._store, self._env = self._ports.store, self._ports.env
         self._reader, self._followers = Reader(self._store, self._agents), Followers()
+        self._models = Models(providers or {}, self._clock, self._ids, more=self._ports.provider)
         around = {"env": self._env, "spill_dir": spill_dir}
         means = Means(
             store=self._store,
             agents=self._agents,
             clock=self._clock,
             ids=self._ids,
-            model=Models(providers or {}, self._clock, self._ids, more=self._ports.provider),
+            model=self._models,
             check_schema=check_schema,
             spill=spill_to(spill_dir) if spill_dir else _cut,
             view=around,
@@ -110,7 +112,7 @@ class Host:
         self._tasks = anyio.create_task_group()
         await self._tasks.__aenter__()
         if self._works:
-            self._tasks.start_soon(self._worker.run)
+            self._tasks.start_soon(beside, self._worker.run, self._models.watch)
         return self
 
     async def __aexit__(

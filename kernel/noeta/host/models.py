@@ -43,6 +43,7 @@ class Models:
     ``anthropic:claude`` is the model ``claude`` of the provider named ``anthropic``. A host with one provider
     gives it every name that has no prefix. `more` gives providers that are not among `providers`, by name,
     and raises `ComposeError` for one that it does not have.
+    Streams that fall silent are given up while `watch` runs.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class Models:
         self._providers, self._more = dict(providers), more
         self._clock, self._ids = clock, ids
         self._patience, self._silence = patience, silence
+        self._streams: set[_Stream] = set()
 
     def find(self, model: str) -> tuple[Provider, str]:
         """The provider of a model, and what it calls it. Raises `ProviderError`, mostly ``invalid``."""
@@ -130,35 +132,28 @@ class Models:
 
     async def _attempt(self, request: ModelRequest, live: Callable[[Any], None]) -> ModelResponse:
         provider, name = self.find(request.model)
-        stream = _Stream(live)
+        stream = _Stream(live, self._clock.monotonic())
+        self._streams.add(stream)
         try:
-            response = await self._watched(stream, provider.stream(replace(request, model=name)))
-            return replace(response, model=response.model or request.model)
+            with stream.scope:
+                await stream.read(provider.stream(replace(request, model=name)))
         finally:
+            self._streams.discard(stream)
             stream.close()
+        if (response := stream.response) is not None:
+            return replace(response, model=response.model or request.model)
+        if stream.scope.cancelled_caught:
+            raise ProviderError("timeout", f"the model said nothing for {self._silence:g} seconds")
+        raise stream.error or ProviderError("network", "the stream ended before the reply was complete")
 
-    async def _watched(self, stream: _Stream, pieces: AsyncIterator[Delta | ModelResponse]) -> ModelResponse:
-        """The reply at the end of the pieces. Raises `ProviderError`, also when they cease to come."""
-        stalled = False
-
-        async def watch() -> None:
-            nonlocal stalled
-            seen = -1
-            while stream.count != seen:
-                seen = stream.count
-                await self._clock.sleep(self._silence)
-            stalled = True
-            group.cancel_scope.cancel()
-
-        async with anyio.create_task_group() as group:
-            group.start_soon(watch)
-            await stream.read(pieces)
-            group.cancel_scope.cancel()
-        if stream.response is None:
-            if stalled:
-                raise ProviderError("timeout", f"the model said nothing for {self._silence:g} seconds")
-            raise stream.error or ProviderError("network", "the stream ended before the reply was complete")
-        return stream.response
+    async def watch(self) -> None:
+        """Give up every stream that falls silent. One task does it for all calls, and runs beside them."""
+        while True:
+            await self._clock.sleep(self._silence / 4)
+            now = self._clock.monotonic()
+            for stream in self._streams:
+                if now - stream.heard_at(now) >= self._silence:
+                    stream.scope.cancel()
 
     def _chance(self) -> float:
         return int.from_bytes(self._ids.token()[:4], "big") / 2**32
@@ -167,8 +162,10 @@ class Models:
 class _Stream:
     """One attempt: what came of it, and who is told."""
 
-    def __init__(self, live: Callable[[Any], None]) -> None:
+    def __init__(self, live: Callable[[Any], None], now: float) -> None:
         self._live = live
+        self._heard = (0, now)
+        self.scope = anyio.CancelScope()
         self.count = 0
         self.response: ModelResponse | None = None
         self.error: ProviderError | None = None
@@ -190,6 +187,12 @@ class _Stream:
         except Exception as error:
             known = error if isinstance(error, ProviderError) else ProviderError("server", told(error))
             self.error = _again(known, storable_text(known.detail)[:MAX_DETAIL_CHARS], known.retry_at)
+
+    def heard_at(self, now: float) -> float:
+        """When it was first seen to have come as far as it has now."""
+        if self._heard[0] != self.count:
+            self._heard = (self.count, now)
+        return self._heard[1]
 
     def close(self) -> None:
         """Say that the pieces told are void, unless the reply came."""
