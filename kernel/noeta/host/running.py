@@ -20,6 +20,7 @@ from noeta.host.bell import Bell
 from noeta.host.beside import beside
 from noeta.host.claimed import Means, take_up
 from noeta.host.keeps import Keeps
+from noeta.host.listening import Listening
 from noeta.host.models import Models
 from noeta.host.quarantine import is_poison, lay_aside, quarantine
 from noeta.host.reach import Reach
@@ -39,8 +40,9 @@ _log = logging.getLogger("noeta")
 class Running:
     """A claim from its beginning to its end.
 
-    `tell` is told, while the task runs, of the seq it is at and of what is of interest live, and of None when
-    it runs no more. `crashes` is how often the task failed here without getting on.
+    `rested`: the task waits or has ended, and with that the claim was given up. `tell` is told, while the
+    task runs, of the seq it is at and of what is of interest live, and of None when it runs no more.
+    `crashes` is how often the task failed here without getting on.
     """
 
     def __init__(
@@ -54,6 +56,7 @@ class Running:
     ) -> None:
         self.claim: Claim = claim
         self.keeps: Keeps = Keeps(lease, self.stir)
+        self.rested: bool = False
         self._means, self._tell, self._crashes = means, tell, crashes
         self._scope = anyio.CancelScope()
         self._changed = anyio.Event()
@@ -69,12 +72,7 @@ class Running:
             with self._scope:
                 if is_poison(self.claim, self._crashes):
                     return await quarantine(self._means, self.claim, self._crashes)
-                runner = await self._taken_up()
-                if name := lacking(runner.work):
-                    why = f"This task waits: it requires plugin {name!r}, which its agent here does not have."
-                    return await lay_aside(self._means, self.claim, "plugin", why)
-                self._runner = runner
-                await beside(runner.run, partial(self._look_out, runner))
+                await self._go_on()
             if self._runner and self._stopping and not self.keeps.lost:
                 await _save(self._runner.work)
         except anyio.get_cancelled_exc_class():
@@ -84,6 +82,18 @@ class Running:
         finally:
             self.keeps.lose()
             self._tell(self.claim.task, 0, None)
+
+    async def _go_on(self) -> None:
+        store, task = self._means.store, self.claim.task
+        async with store.watch(task, log=False) as watch:
+            log = Listening(store, watch)
+            runner = await self._taken_up(log)
+            if name := lacking(runner.work):
+                why = f"This task waits: it requires plugin {name!r}, which its agent here does not have."
+                await lay_aside(self._means, self.claim, "plugin", why)
+            else:
+                self._runner = runner
+                await beside(partial(self._work, runner), partial(self._look_out, runner, log))
 
     def stir(self) -> None:
         """Look again, something changed."""
@@ -105,7 +115,7 @@ class Running:
         self.keeps.lose()
         self._scope.cancel()
 
-    async def _taken_up(self) -> Runner:
+    async def _taken_up(self, log: Listening) -> Runner:
         means, task = self._means, self.claim.task
         reach = Reach(means, task)
         context = {**reach.of_calls, "keep": self.keeps.keep}
@@ -120,6 +130,7 @@ class Running:
         agent = means.agents[work.state.agent].agent
         reach.model = model_of(agent, work.state.config)
         work.set(**reach.of_views)
+        work.outside.log = log
         work.outside.live = lambda piece: self._tell(task, work.state.seq, piece)
         work.outside.model = partial(self._model, work, agent.fallbacks)
         return runner
@@ -129,11 +140,15 @@ class Running:
     ) -> ModelResponse:
         if self._stopping:
             self._scope.cancel()
-        await anyio.lowlevel.checkpoint()
+            await anyio.lowlevel.checkpoint()
         model = self._means.model
         if isinstance(model, Models):
             model = partial(model, fallbacks=fallbacks, failures=work.state.failures)
         return await model(request, live)
+
+    async def _work(self, runner: Runner) -> None:
+        await runner.run()
+        self.rested = True
 
     async def _wake(self, seconds: float) -> bool:
         """Wait for the next look at the inbox. They come at least every second."""
@@ -145,7 +160,7 @@ class Running:
         self._changed.set()
         self._changed = anyio.Event()
 
-    async def _look_out(self, runner: Runner) -> None:
+    async def _look_out(self, runner: Runner, log: Listening) -> None:
         """Look at the inbox and at what is staged, whenever something changed and every second."""
         async with self._means.store.watch(self.claim.task, log=False) as watch:
             while True:
@@ -155,14 +170,14 @@ class Running:
                     call.status == "started" for call in runner.work.state.open_calls
                 ):
                     self._scope.cancel()
-                await self._obey(runner)
+                await self._obey(runner, log)
                 await self._write_staged(runner.work)
 
-    async def _obey(self, runner: Runner) -> None:
+    async def _obey(self, runner: Runner, log: Listening) -> None:
         """Halt what runs when somebody wants it stopped. The runner then reads why."""
         work = runner.work
         try:
-            items = await work.outside.log.inbox(self.claim.task, PEEK)
+            items = await log.look(self.claim.task, PEEK)
         except StoreError as error:
             _log.warning("task %s: its inbox cannot be read: %s", self.claim.task, error)
             return

@@ -135,7 +135,8 @@ class Worker:
                 await self._hold(claim, error)
         finally:
             # Also when this is cancelled, so that nobody waits for the lease.
-            await self._release(claim)
+            if not running.rested:
+                await self._release(claim)
             self._jobs -= 1
             self._done.set()
 
@@ -164,7 +165,7 @@ class Worker:
         self._held.discard(held)
 
     async def _release(self, claim: Claim) -> None:
-        """Give a claim up. One that was run to a wait or an end is, and this does nothing."""
+        """Give a claim up that was not run to a wait or an end."""
         with anyio.move_on_after(RELEASE_SECONDS, shield=True):
             try:
                 await self._means.store.release(claim)
