@@ -17,6 +17,7 @@ from referencing.jsonschema import DRAFT202012, specification_with
 
 from noeta.core.errors import told
 from noeta.core.text import meant
+from noeta.toolkit.schema_shortcut import Fits, shortcut
 
 SHOWN_CHARS = 80
 """A value longer than this is not quoted whole."""
@@ -34,6 +35,7 @@ class Checker:
     def __init__(self, schema: object) -> None:
         self.fault: str | None = None
         self._until = 0.0
+        self._shortcut: Fits | None = None
         try:
             self.fault = self._prepare(schema)
         except RecursionError:
@@ -63,10 +65,13 @@ class Checker:
         tolerant = jsonschema.validators.extend(cls, own)
         # Without a registry of our own the library would fetch what it does not know.
         self._validator: Any = tolerant(schema, registry=REGISTRY)
+        self._shortcut = shortcut(schema)
         return None
 
     def check(self, value: object) -> str | None:
         """What is wrong with `value`, None when it fits."""
+        if self._shortcut and self._shortcut(value):
+            return None
         self._until = time.monotonic() + PATTERN_SECONDS
         try:
             errors = list(islice(self._validator.iter_errors(value), MOST_ERRORS))
