@@ -379,6 +379,22 @@ UNSOUND: dict[str, list[Any]] = {
 }
 
 
+def test_a_tool_is_looked_over_once() -> None:
+    looked: list[str] = []
+
+    class Looked(Stub):
+        def __getattribute__(self, name: str) -> Any:
+            if name == "input_schema":
+                looked.append(name)
+            return super().__getattribute__(name)
+
+    tool = Looked()
+    hooks, desk = composed(made(HOOKS["tools"], "p", lambda _: [tool]))
+    for _ in range(3):
+        assert hooks.tools(desk) == [("p", [tool])]
+    assert looked == ["input_schema"]
+
+
 @pytest.mark.anyio
 @pytest.mark.parametrize("hook", UNSOUND)
 async def test_an_answer_that_no_log_can_hold_or_that_is_no_tool_is_a_failure(hook: str) -> None:

@@ -112,6 +112,7 @@ async def take_up(
         folder=composed.folder,
         outside=outside,
     )
+    work.set(next_request=lambda: requests.base(work).request)
     return Runner(work)
 
 

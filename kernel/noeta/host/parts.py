@@ -48,16 +48,20 @@ class Parts(Struct, frozen=True, kw_only=True):
 
         Raises `TypeError` for a parameter or a field of a tool that this version does not know.
         """
-        for edit in self.edits:
-            items = [Edited(0, encode_message(message), by=edit.by) for message in edit.messages]
-            messages = messages.replaced(edit.start, edit.end, items)
         parameters: dict[str, Any] = {"model": "", **self.parameters}
         return ModelRequest(
             system="\n".join(part.text for part in self.system),
-            messages=messages,
+            messages=self.edited(messages),
             tools=[ToolSpec(**part.spec) for part in self.tools],
             **parameters,
         )
+
+    def edited(self, messages: Messages) -> Messages:
+        """The messages of a conversation with the edits made to them."""
+        for edit in self.edits:
+            items = [Edited(0, encode_message(message), by=edit.by) for message in edit.messages]
+            messages = messages.replaced(edit.start, edit.end, items)
+        return messages
 
 
 def parameters_of(request: ModelRequest) -> dict[str, Any]:

@@ -6,7 +6,7 @@ What a request holds besides the conversation is recorded when it changes, each 
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -45,36 +45,47 @@ class Requests:
     ) -> None:
         self._agent, self._records = agent, records
         self._specs: dict[int, tuple[Tool, str, r.ToolPart, ToolSpec]] = {}
+        self._offer = Offer()
+        self._context: list[tuple[str, Sequence[ContextPart]]] | None = None
+        self._system: list[r.SystemPart] = []
+        self._tools: list[r.ToolPart] = []
+        # The JSON of each part of the last request, with the part it is of, and that request.
         self._last: dict[str, bytes] = {}
+        self._encoded: dict[str, tuple[Any, bytes]] = {}
+        self._sent: tuple[tuple[bytes, ...], ModelRequest] | None = None
         self._hashed = Hashed()
 
     def offer(self, work: Work) -> Offer:
-        """What the task offers now."""
-        return offer(work.hooks, work, self._agent.tools, self._agent.denied)
+        """What the task offers now: the same object as long as it stays the same."""
+        made = offer(work.hooks, work, self._agent.tools, self._agent.denied)
+        self._offer = self._offer if made == self._offer else made
+        return self._offer
 
     def base(self, work: Work) -> Draft:
         """The request as the plugins' tools and context make it, before reminders and `before_model`."""
         agent, config = self._agent, work.state.config
         work.look()
-        system = system_parts(agent.identity, agent.prompt, work.hooks.context(work))
+        if (context := work.hooks.context(work)) != self._context:
+            self._context, self._system = context, system_parts(agent.identity, agent.prompt, context)
         listed = list(self._listed(work.offer))
+        tools = [part for part, _ in listed]
+        self._tools = self._tools if tools == self._tools else tools
         request = ModelRequest(
             model=model_of(agent, config),
-            system="\n".join(part.text for part in system),
+            system="\n".join(part.text for part in self._system),
             messages=Messages(work.state.conversation),
             tools=tuple(spec for _, spec in listed),
             output_schema=config.get("output_schema"),
             max_tokens=agent.max_tokens,
             effort=config.get("effort") or agent.effort,
         )
-        return Draft(request, system, [part for part, _ in listed])
+        return Draft(request, self._system, self._tools)
 
     async def build(self, work: Work) -> Built:
         """The request to send. Records reminders, and what changed since the last request.
 
         Raises the signals of `reminders` and `before_model`, and `PluginFailure`.
         """
-        work.set(next_request=lambda: self.base(work).request)
         draft = self.base(work)
         given = [(by, note) for by, notes in await work.hooks.reminders(work) for note in notes]
         for by, note in sorted(given, key=lambda pair: (pair[1].role == "system", pair[1].order)):
@@ -87,7 +98,8 @@ class Requests:
             follow(draft, by, request)
         parameters = parameters_of(draft.request)
         parts = Parts(system=draft.system, tools=draft.tools, parameters=parameters, edits=draft.edits)
-        return Built(parts.request(messages), built_at, digest_of(await self._record(work, parts), items))
+        encoded = await self._record(work, parts)
+        return Built(self._request(parts, encoded, messages), built_at, digest_of(encoded, items))
 
     def _listed(self, offered: Offer) -> Iterator[tuple[r.ToolPart, ToolSpec]]:
         """The entries of the tool list, in order."""
@@ -116,7 +128,7 @@ class Requests:
 
     async def _record(self, work: Work, parts: Parts) -> dict[str, bytes]:
         """Record the parts that differ from those of the last request; the JSON of each part."""
-        now = parts.encoded
+        now = {name: self._bytes(name, getattr(parts, name)) for name in parts.__struct_fields__}
         if not self._last:
             seqs, last = work.state.composed, dict[str, Any](edits=[])
             for record in await self._records(sorted(set(seqs.values()))):
@@ -126,6 +138,21 @@ class Requests:
             work.put(r.ContextComposed(**{name: getattr(parts, name) for name in changed}))
         self._last = now
         return now
+
+
+    def _bytes(self, name: str, part: Any) -> bytes:
+        """The JSON of a part, made once for each object: nothing changes one that is here."""
+        known = self._encoded.get(name)
+        if known is None or known[0] is not part:
+            known = self._encoded[name] = (part, msgspec.json.encode(part))
+        return known[1]
+
+    def _request(self, parts: Parts, encoded: Mapping[str, bytes], messages: Messages) -> ModelRequest:
+        """The request that the parts make. Only what differs from the last one is made anew."""
+        made_of = tuple(encoded[name] for name in ("system", "tools", "parameters"))
+        if self._sent is None or self._sent[0] != made_of:
+            self._sent = (made_of, parts.request(messages))
+        return replace(self._sent[1], messages=parts.edited(messages))
 
 
 def model_of(agent: Agent, config: Any) -> str:

@@ -13,9 +13,9 @@ from contextlib import aclosing, suppress
 from typing import Any, NamedTuple
 
 import msgspec
-from msgspec import Struct
+from msgspec import Raw, Struct
 
-from noeta.core.codec import DECODERS, CompactedParts, Envelope, Line, decode, with_body
+from noeta.core.codec import ABSENT, DECODERS, CompactedParts, Envelope, Line, decode, with_body
 from noeta.core.conversation import Conversation, Item
 from noeta.core.fold import Folder, Reducer
 from noeta.core.log import SnapshotPart
@@ -80,7 +80,22 @@ class LineItem(Item, frozen=True, gc=False):
     @property
     def data(self) -> bytes:
         """The message, encoded; empty when the line is damaged."""
-        return bytes(decode(Line(self.seq, self.raw)).message)
+        try:
+            said = _said(self.raw)
+        except (ValueError, RecursionError):
+            return b""
+        return bytes(said.message) if said.seq == self.seq and not said.erased else b""
+
+
+class _Said(Struct, gc=False):
+    """What of a line tells its message. Reading no more takes half the time."""
+
+    seq: int
+    message: Raw = ABSENT
+    erased: bool = False
+
+
+_said = msgspec.json.Decoder(_Said).decode
 
 
 class _CorePart(Struct, frozen=True, kw_only=True):

@@ -24,6 +24,9 @@ MEMBERS: Mapping[str, type] = {
 }
 """What every tool says of itself."""
 NONE = type(None)
+MAX_FINE = 1_000
+_fine: dict[int, Any] = {}
+"""Tools that were found to be tools, by identity, which nobody else gets while they are here."""
 
 
 def checked(plugin: str, hook: Hook, value: Any) -> Any:
@@ -66,6 +69,9 @@ def not_yet(tool: object) -> str:
 
 def _check_tools(tools: Sequence[Any]) -> None:
     for tool in tools:
+        # Asked for twice a step, and nearly always the same ones.
+        if id(tool) in _fine:
+            continue
         if why := not_yet(tool):
             raise TypeError(f"a tool it gives {why}")
         for member, type_ in MEMBERS.items():
@@ -74,6 +80,9 @@ def _check_tools(tools: Sequence[Any]) -> None:
                 raise TypeError(f"the {member} of its tool {shown!r} is no {type_.__name__}")
         if not isinstance(tool_flags(tool), ToolFlags):
             raise TypeError(f"the flags of its tool {tool.name!r} are no ToolFlags")
+        if len(_fine) >= MAX_FINE:
+            _fine.clear()
+        _fine[id(tool)] = tool
 
 
 def _check_changes(add: Any, entries: Any, withhold: Any) -> None:
