@@ -247,7 +247,7 @@ class Views:
     """The views of a task while a worker holds it, one for each plugin: the desk of their hooks.
 
     A subclass says what becomes of staged work (`settled`) and of failures. `fields` are what all views
-    share. `by_plugin` are the views. `behind` are the plugins with redelivery that failed on an
+    share. `by_plugin` are the views made so far. `behind` are the plugins with redelivery that failed on an
     event: they get no later one first.
     """
 
@@ -256,7 +256,7 @@ class Views:
         self.behind: set[str] = set()
         self._apart = ""
         self._fields: dict[str, Any] = {**fields, "extensions": hooks.extensions, "views": self}
-        self.by_plugin: dict[str, TaskView] = {e.name: self.made(e.name) for e in hooks.extensions}
+        self.by_plugin: dict[str, TaskView] = {}
 
     def made(self, plugin: str) -> TaskView:
         """A new view of the plugin."""
@@ -270,7 +270,8 @@ class Views:
 
     def view(self, plugin: str, hook: str) -> TaskView:
         """The plugin's view, ready to stage work for `hook`."""
-        return self.by_plugin[plugin].begin(hook)
+        view = self.by_plugin.get(plugin) or self.by_plugin.setdefault(plugin, self.made(plugin))
+        return view.begin(hook)
 
     def stage(self, plugin: str, hook: str) -> TaskView:
         """One more view of the plugin, for what stages beside its hooks."""
@@ -291,7 +292,7 @@ class Views:
 
     def broken(self, plugin: str) -> str:
         """Why the plugin's state is frozen, else the empty text."""
-        problem = self.by_plugin[plugin].state.broken.get(plugin)
+        problem = self._fields["state"].broken.get(plugin)
         return problem.why if problem else ""
 
     def set(self, **fields: Any) -> None:

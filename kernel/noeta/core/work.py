@@ -127,21 +127,16 @@ class Work(Views):
     offer: Offer = field(default_factory=Offer)
     gatings: dict[str, Gating] = field(default_factory=dict)
     uses: dict[str, ToolUse] = field(default_factory=dict)
-    one_at_a_time: anyio.Lock = field(default_factory=anyio.Lock)
-    _committing: anyio.Lock = field(default_factory=anyio.Lock)
+    one_at_a_time: anyio.Lock = field(default_factory=partial(anyio.Lock, fast_acquire=True))
+    _committing: anyio.Lock = field(default_factory=partial(anyio.Lock, fast_acquire=True))
     _events: list[Envelope] = field(default_factory=list)
     _known: set[tuple[Any, ...]] = field(default_factory=set)
     _spent: list[r.ModelCalled] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.durable = self.state.seq
-        own = {
-            "state": self.state,
-            "folder": self.folder,
-            "admit": self.admit,
-            "new_id": self.outside.ids.new,
-        }
-        super().__init__(self.hooks, **own, **self.outside.view)
+        own = {"state": self.state, "folder": self.folder, "admit": self.admit}
+        super().__init__(self.hooks, **own, new_id=self.outside.ids.new, **self.outside.view)
 
     def made(self, plugin: str) -> TaskView:
         """A view of the plugin, which may call a model."""
@@ -151,12 +146,14 @@ class Work(Views):
 
     def put(self, fact: r.Fact, message: Message | None = None, by: str = "", hook: str = "") -> int:
         """Fold a core record; its seq. Raises `NotStorable`."""
-        return self.place(encode(0, 0.0, r.CORE, fact.kind, fact, message=message, by=by, hook=hook))
+        seq, at = self.state.seq + 1, self.outside.clock.now()
+        return self.place(encode(seq, at, r.CORE, fact.kind, fact, message=message, by=by, hook=hook))
 
     def place(self, made: Encoded) -> int:
         """Give a record its place in the log and fold it; its seq."""
-        made, batch = placed(made, self.state.seq + 1, self.outside.clock.now()), self.batch
-        envelope = made.envelope
+        if made.line.seq == 0:
+            made = placed(made, self.state.seq + 1, self.outside.clock.now())
+        batch, envelope = self.batch, made.envelope
         self.folder.apply(self.state, envelope)
         batch.lines.append(made.line)
         batch.blobs += made.blobs
@@ -263,8 +260,9 @@ class Work(Views):
 
     def look(self) -> None:
         """Ask the plugins what they offer, so that calls find their tools."""
-        self.offer = self.outside.offer(self)
-        self.set(offer=self.offer)
+        if (offer := self.outside.offer(self)) is not self.offer:
+            self.offer = offer
+            self.set(offer=offer)
 
     def tool(self, call: Call) -> Tool | None:
         """The tool of a call, None when it is not offered any more."""
