@@ -19,9 +19,8 @@ from noeta.core.work import Work
 PAGE = 100
 
 
-async def drain(work: Work) -> list[Interrupt | Cancel]:
-    """Record everything in the inbox; what of it stops the task or its turn."""
-    stops: list[Interrupt | Cancel] = []
+async def drain(work: Work) -> None:
+    """Record everything in the inbox, or up to what stops the task or its turn."""
     while True:
         items = await work.outside.log.inbox(work.state.task, PAGE)
         for item in items:
@@ -29,10 +28,10 @@ async def drain(work: Work) -> list[Interrupt | Cancel]:
                 work.taken = item.n
                 work.batch.consume.append(item.n)
                 data = record(work, item)
-                stops += [data] if isinstance(data, Interrupt | Cancel) else []
+                work.stops += [data] if isinstance(data, Interrupt | Cancel) else []
         # What stops the turn is consumed in the append that says so: a death between them would lose it.
-        if stops or len(items) < PAGE:
-            return stops
+        if work.stops or len(items) < PAGE:
+            return
         await work.commit()
 
 

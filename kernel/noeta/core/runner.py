@@ -50,8 +50,9 @@ class Runner:
         work.put(r.Claimed(fence=work.claim.fence, worker=work.claim.worker, plugins=changed))
         resting = not state.ended and await self._steered(self._begin)
         while not resting:
-            for stop in await drain(work):
-                await self._stop(stop)
+            await drain(work)
+            while work.stops:
+                await self._stop(work.stops.pop(0))
             resting = await (self._end() if state.ended else self._steered(self._advance))
 
     async def _steered(self, step: Callable[..., Awaitable[bool | None]], *args: Any) -> bool:
@@ -74,10 +75,10 @@ class Runner:
 
     async def _advance(self) -> bool:
         """Do what there is to do until it is done or halted, and let the task wait when there is nothing."""
-        reason = ""
+        work, reason = self.work, ""
         with anyio.CancelScope() as self._busy:
-            reason = await self._act()
-        self._busy = None
+            while not (work.stops or work.state.ended or (reason := await self._act())):
+                await drain(work)
         return bool(reason) and await self._rest(reason)
 
     async def _act(self) -> str:

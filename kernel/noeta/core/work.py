@@ -19,7 +19,7 @@ from noeta.core import records as r
 from noeta.core.codec import Blob, Encoded, Envelope, Line, encode, placed, recorded
 from noeta.core.fold import Folder
 from noeta.core.hooks import Hooks
-from noeta.core.items import Post
+from noeta.core.items import Cancel, Interrupt, Post
 from noeta.core.log import Append, Claim, Log, NewTask, SnapshotPart, Timer
 from noeta.core.messages import Message, ToolUse
 from noeta.core.parts import Offer
@@ -113,7 +113,8 @@ class Work(Views):
     """One claim of a task: what all parts of the runner share, and the desk of its hooks.
 
     `durable` is the last seq written, `taken` the last inbox number recorded, `offer` what calls find their
-    tools in. `one_at_a_time` is held while hooks of a call run beside other calls.
+    tools in, `stops` what was received to stop the task or its turn. `one_at_a_time` is held while hooks of a
+    call run beside other calls.
     """
 
     claim: Claim
@@ -127,6 +128,7 @@ class Work(Views):
     offer: Offer = field(default_factory=Offer)
     gatings: dict[str, Gating] = field(default_factory=dict)
     uses: dict[str, ToolUse] = field(default_factory=dict)
+    stops: list[Interrupt | Cancel] = field(default_factory=list)
     one_at_a_time: anyio.Lock = field(default_factory=partial(anyio.Lock, fast_acquire=True))
     _committing: anyio.Lock = field(default_factory=partial(anyio.Lock, fast_acquire=True))
     _events: list[Envelope] = field(default_factory=list)
