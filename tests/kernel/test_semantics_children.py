@@ -299,9 +299,7 @@ async def test_an_ended_task_is_claimed_for_an_erasure_and_for_nothing_else() ->
     assert await bench.store.claim("other") == []
 
 
-async def test_what_was_erased_of_an_ended_task_is_removed_by_the_next_worker_when_one_dies() -> (
-    None
-):
+async def test_what_was_erased_of_an_ended_task_is_removed_by_the_next_worker_when_one_dies() -> None:
     bench = Harness(script=["Hello."])
     task = await bench.start("a secret", one_shot=True)
     await bench.run()

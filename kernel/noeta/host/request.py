@@ -139,7 +139,6 @@ class Requests:
         self._last = now
         return now
 
-
     def _bytes(self, name: str, part: Any) -> bytes:
         """The JSON of a part, made once for each object: nothing changes one that is here."""
         known = self._encoded.get(name)
