@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import pytest
+from msgspec.structs import replace
 
 from noeta.core.extension import Extension
 from noeta.core.messages import Image, Message, Text, ToolReference, ToolResult
@@ -13,6 +14,7 @@ from noeta.core.parts import ToolChanges, ToolEntry
 from noeta.core.ports import ModelRequest, ToolSpec
 from noeta.core.tool import ToolContext, ToolFlags, ToolOutput, text_output
 from noeta.core.view import TaskView
+from noeta.host import offer
 from noeta.testing.harness import Harness
 from noeta.testing.scripted_provider import call, reply
 
@@ -124,3 +126,56 @@ async def test_what_a_plugin_says_before_the_person_is_a_request_that_a_model_ta
     await bench.run()
     # APIs want a person to speak first, so a word stands in for one.
     assert [message.role for message in bench.provider.requests[0].messages] == ["user", "system", "user"]
+
+
+async def test_a_tool_that_would_have_every_request_refused_is_left_out_and_the_others_stay(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(offer, "_said", set())
+    odd, spaced, unwritten, fine = Tool("odd"), Tool("two words"), Tool("unwritten"), Tool("fine")
+    odd.input_schema = {"anyOf": [{"type": "object"}]}  # type: ignore[misc]
+    unwritten.input_schema = {"type": "object", "default": object()}  # type: ignore[misc]
+    bench = Harness([Tools(odd, spaced, unwritten, fine)], ["Hello.", "Hello."])
+    task = await bench.start("hi")
+    await bench.run()
+    await bench.post(task, "more")
+    await bench.run()
+    assert [listed(request) for request in bench.provider.requests] == [["fine"]] * 2
+    said = [record.getMessage() for record in caplog.records]
+    assert len(said) == 3
+    assert "the tool 'odd' is left out, since its input is of type None" in said[0]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda request: replace(request, system="\ud800"),
+        lambda request: replace(
+            request, messages=[*request.messages, Message(role="user", content=[Text(text="\ud800")])]
+        ),
+        lambda request: replace(request, extra={"x": object()}),
+        lambda request: replace(request, tools=[ToolSpec(name="a", input_schema={"x": object()})]),
+        lambda request: replace(request, messages=[5]),
+    ],
+    ids=["system", "messages", "parameters", "tools", "junk"],
+)
+async def test_a_request_that_no_log_can_hold_fails_its_turn_and_the_next_one_works(change: Any) -> None:
+    class Spoils(Extension):
+        name = "spoils"
+        spoilt = False
+
+        async def before_model(self, view: TaskView, request: ModelRequest) -> ModelRequest:
+            if self.spoilt:
+                return request
+            self.spoilt = True
+            return change(request)  # type: ignore[no-any-return]
+
+    bench = Harness([Spoils()], ["Hello."])
+    task = await bench.start("hi")
+    await bench.run()
+    [failed] = await bench.log(task, "turn_failed")
+    assert failed.data.reason == "plugin_error"
+    assert "'spoils'" in failed.data.detail
+    await bench.post(task, "more")
+    await bench.run()
+    assert [record.data.text for record in await bench.log(task, "turn_done")] == ["Hello."]

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Collection, Sequence
 
+import msgspec
+
+from noeta.core.errors import told
 from noeta.core.hooks import Hooks
 from noeta.core.parts import Offer, ToolEntry
 from noeta.core.tool import Tool, tool_flags
@@ -12,13 +16,18 @@ from noeta.core.view import Views
 
 _log = logging.getLogger("noeta")
 _said: set[str] = set()
+NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+"""What APIs let a tool be named."""
+MAX_JUDGED = 10_000
+_judged: dict[int, tuple[Tool, str]] = {}
+"""Why tools are left out, by identity, which nobody else gets while they are here."""
 
 
 def offer(hooks: Hooks, desk: Views, allowed: Collection[str] | None, denied: Collection[str]) -> Offer:
     """Ask the plugins what they offer. `allowed` (None: everything) and `denied` are the agent's lists.
 
     The first plugin that offers a name wins. A plugin's changes with a tool that the lists refuse are
-    dropped. Either is logged once a process.
+    dropped. A tool that would have APIs refuse every request is left out. All that is logged once a process.
     """
 
     def listed(tool: Tool) -> bool:
@@ -47,10 +56,35 @@ def offer(hooks: Hooks, desk: Views, allowed: Collection[str] | None, denied: Co
 
 def _add(found: dict[str, tuple[str, Tool]], by: str, tools: Sequence[Tool]) -> None:
     for tool in tools:
+        if why := _unfit(tool):
+            _say(f"plugin {by!r}: the tool {tool.name!r} is left out, since {why}")
+            continue
         first, _ = found.setdefault(tool.name, (by, tool))
         if found[tool.name][1] is not tool:
             way_out = "Rename one, leave one out, or change the order of the agent's plugins"
             _say(f"plugins {first!r} and {by!r} both offer {tool.name!r}: the first is used. {way_out}.")
+
+
+def _unfit(tool: Tool) -> str:
+    """Why APIs would refuse a request that lists this tool, else the empty text."""
+    known = _judged.get(id(tool))
+    if known is None or known[0] is not tool:
+        if len(_judged) >= MAX_JUDGED:
+            _judged.clear()
+        known = _judged[id(tool)] = (tool, _judge(tool))
+    return known[1]
+
+
+def _judge(tool: Tool) -> str:
+    if not NAME.fullmatch(tool.name):
+        return "a name has 1 to 64 letters, digits, _ and - in it"
+    if (given := tool.input_schema.get("type")) != "object":
+        return f"its input is of type {given!r}, and has to be an 'object'"
+    try:
+        msgspec.json.encode(tool.input_schema).decode()
+    except Exception as error:
+        return f"its schema is no JSON: {told(error)}"
+    return ""
 
 
 def _say(text: str) -> None:

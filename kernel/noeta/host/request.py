@@ -15,9 +15,11 @@ from msgspec.structs import replace
 
 from noeta.core import records as r
 from noeta.core.codec import encode
+from noeta.core.errors import PluginFailure, told
 from noeta.core.messages import Message, Text, encode_message
 from noeta.core.parts import ContextPart, Offer
 from noeta.core.ports import ModelRequest, ToolSpec
+from noeta.core.text import storable_text
 from noeta.core.tool import Tool, tool_flags
 from noeta.core.work import Built, Work
 from noeta.host.messages import Messages
@@ -94,11 +96,18 @@ class Requests:
         built_at, messages = work.state.seq, Messages(work.state.conversation)
         items = self._hashed.of(work.state.conversation)
         draft.request = replace(draft.request, messages=messages)
-        for by, request in await work.hooks.before_model(work, draft.request):
-            follow(draft, by, request)
-        parameters = parameters_of(draft.request)
-        parts = Parts(system=draft.system, tools=draft.tools, parameters=parameters, edits=draft.edits)
-        encoded = await self._record(work, parts)
+        by = ""
+        try:
+            for by, request in await work.hooks.before_model(work, draft.request):
+                follow(draft, by, request)
+            parameters = parameters_of(draft.request)
+            parts = Parts(system=draft.system, tools=draft.tools, parameters=parameters, edits=draft.edits)
+            encoded = await self._record(work, parts)
+        except (TypeError, ValueError) as error:
+            # What no log can hold cannot be sent, since nobody could see later what was.
+            why = storable_text(told(error))
+            work.failed(by, "before_model", why, "closed")
+            raise PluginFailure(by, "before_model", why, "closed") from error
         return Built(self._request(parts, encoded, messages), built_at, digest_of(encoded, items))
 
     def _listed(self, offered: Offer) -> Iterator[tuple[r.ToolPart, ToolSpec]]:
@@ -124,7 +133,7 @@ class Requests:
     def _description(self, tool: Tool) -> str:
         flags = tool_flags(tool)
         text = (flags.loaded_description if flags.deferred else None) or tool.description
-        return self._agent.prompts.get(f"tool/{tool.name}", text)
+        return storable_text(self._agent.prompts.get(f"tool/{tool.name}", text))
 
     async def _record(self, work: Work, parts: Parts) -> dict[str, bytes]:
         """Record the parts that differ from those of the last request; the JSON of each part."""
@@ -163,7 +172,7 @@ def system_parts(
     identity: str, prompt: str, given: Sequence[tuple[str, Sequence[ContextPart]]]
 ) -> list[r.SystemPart]:
     """The system prompt in pieces, each with its plugin; joined by newlines they are the prompt."""
-    lines = "\n".join(text for text in (identity, prompt) if text).split("\n")
+    lines = storable_text("\n".join(text for text in (identity, prompt) if text)).split("\n")
     parts = sorted(((by, part) for by, parts in given for part in parts), key=lambda pair: pair[1].order)
     ahead: dict[int, list[r.SystemPart]] = {0: [], len(lines): []}
     for by, part in parts:
