@@ -197,6 +197,30 @@ async def test_an_erased_message_is_named_and_the_others_stay_where_they_were() 
 
 
 @pytest.mark.anyio
+async def test_what_a_plugin_put_into_a_request_again_is_erased_with_the_message_it_quoted() -> None:
+    left = Left()
+    left.edit = lambda request: replace(
+        request, messages=[*request.messages, user(f"You were told: {request.messages[0].text}")]
+    )
+    bench = Harness([left], ["One.", "Two.", "Three."])
+    task = await bench.start("canary")
+    await bench.run()
+    fork = await bench.start("go on", history_from=task, history_through=(await bench.row(task)).last_seq)
+    await bench.run()
+    [composed] = await bench.log(task, "context_composed")
+    [told] = await bench.log(task, "received")
+    await bench.erase(task, told.seq)
+    await bench.run()
+    await bench.post(task, "more")
+    await bench.run()
+    for name in (task, fork):
+        assert not any(b"canary" in line.data for line in await bench.store.read(name))
+    first, *_, last = await all_of(bench, task)
+    assert first.erased == [told.seq, composed.seq]
+    assert last.exact
+
+
+@pytest.mark.anyio
 async def test_an_erased_compaction_leaves_its_place() -> None:
     left = Left()
     bench = Harness([left], ["One.", "Two.", "Three."])

@@ -321,7 +321,9 @@ class World:
                 if request.exact:
                     assert request.encoded == sent
                     continue
-                gone = [[text for text in self.erased[seq] if text in str(sent)] for seq in request.erased]
+                gone = [
+                    [text for text in self.erased.get(seq, ()) if text in str(sent)] for seq in request.erased
+                ]
                 # What was replaced before sending was still part of what the request was made of.
                 assert any(gone) or request.parts.edits
                 if all(gone) and not request.parts.edits:

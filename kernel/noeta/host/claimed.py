@@ -11,7 +11,7 @@ from noeta.core.codec import decode, recorded
 from noeta.core.items import Erase, Post, encode_body
 from noeta.core.log import Claim, NewTask
 from noeta.core.ports import Clock, Delta, Ids, ModelRequest, ModelResponse
-from noeta.core.records import Recorded, TaskCreated
+from noeta.core.records import ContextComposed, Recorded, TaskCreated
 from noeta.core.runner import Runner
 from noeta.core.state import TaskState
 from noeta.core.view import Spawn, child_id
@@ -179,6 +179,11 @@ async def purge(store: Store, claim: Claim, seqs: Sequence[int]) -> None:
                 stone, gone = tombstone(await whole(store, decode(line)))
                 stones.append(stone)
                 blobs |= set(gone)
+    # A plugin that edited the messages of a later request may have put what was erased into it again.
+    for line in await store.read(claim.task, max(min(seqs), row.through), only=["core.context_composed"]):
+        envelope = await whole(store, decode(line))
+        if isinstance(data := recorded(envelope).data, ContextComposed) and data.edits:
+            stones.append(tombstone(envelope)[0])
     # Also when nothing of it is the task's own: a snapshot may still say what was erased.
     await store.purge(claim, stones, blobs)
     key, last = f"erase:{child_id(claim.task, str(sorted(seqs)))}", None

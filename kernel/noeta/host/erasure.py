@@ -30,6 +30,7 @@ LEFT: Mapping[str, Callable[[Any], Any]] = {
     "received": _bare_item,
     "continue": lambda data: data,
     "compacted": lambda data: replace(data, lead=[], summary=[], after=[]),
+    "context_composed": lambda data: replace(data, edits=[replace(edit, messages=[]) for edit in data.edits]),
 }
 """What stays of the data of each kind of `STONES`. Of other kinds nothing does."""
 

@@ -155,6 +155,8 @@ class _Past:
         self._plugins: dict[int, str] = {}
         self._removed: list[Removal] = []
         self._standing: set[int] = set()
+        # The record of the edits made to the messages, if they were erased.
+        self._gone: list[int] = []
 
     def take(self, envelope: Envelope) -> Rebuilt | None:
         """Take the next record; the request that it is the outcome of, if it is one."""
@@ -163,6 +165,8 @@ class _Past:
             match _data(envelope):
                 case r.ContextComposed() as composed:
                     self._compose(composed)
+                    if composed.edits is not None:
+                        self._gone = [envelope.seq] if envelope.erased else []
                 case (r.ModelReplied() | r.ModelFailed()) as outcome if outcome.built_at:
                     while self._ahead and self._ahead[0].seq <= outcome.built_at:
                         self._fold(self._ahead.popleft())
@@ -186,12 +190,13 @@ class _Past:
             seqs = [*data.seqs, *data.along] if isinstance(data, r.Erased) else []
             person = data.by if isinstance(data, r.Erased) else ""
             self._removed.append(Removal(seq=seq, kind=kind, by=by, person=person, seqs=seqs))
-        if envelope.erased:
+        if envelope.erased and envelope.kind != "context_composed":
             self._filled = self._filled or self._now.copy()
             self._standing.add(seq)
         self._folder.apply(self._now, envelope)
         if self._filled:
-            self._folder.apply(self._filled, _stand_in(envelope) if envelope.erased else envelope)
+            stands = envelope.erased and envelope.kind != "context_composed"
+            self._folder.apply(self._filled, _stand_in(envelope) if stands else envelope)
             conversation = self._filled.conversation
             if removes:
                 self._standing.intersection_update(item.seq for item in conversation)
@@ -214,8 +219,8 @@ class _Past:
     def _rebuilt(self, seq: int, outcome: r.ModelReplied | r.ModelFailed) -> Rebuilt:
         state, erased, fault = self._now, list[int](), self._strange
         if digest_of(self._encoded, self._hashed.of(state.conversation)) != outcome.request and not fault:
-            if self._filled:
-                state, erased = self._filled, sorted(self._standing)
+            if self._filled or self._gone:
+                state, erased = self._filled or state, sorted({*self._standing, *self._gone})
             elif problem := state.corrupt or state.newer:
                 fault = f"Record {problem.seq} cannot be used: {problem.why}."
             elif not outcome.request:
