@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import inspect
+import threading
+from collections.abc import AsyncIterator, Callable
+from typing import Any
 
+import anyio
 import pytest
 
+from noeta.core.ports import ModelRequest
 from noeta.core.records import Recorded
 from noeta.host.host import Host
 from noeta.host.sync import SyncHost
@@ -65,3 +70,75 @@ def test_errors_come_to_the_caller_as_they_are() -> None:
 def test_a_host_that_does_not_run_says_so() -> None:
     with pytest.raises(RuntimeError, match="with host"):
         host().tasks()
+
+
+class Silent(ScriptedProvider):
+    """A model that never says a word. `asked` is set once somebody waits for one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = threading.Event()
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[Any]:
+        self.asked.set()
+        await anyio.sleep_forever()
+        yield
+
+
+def in_a_thread(verb: Callable[[], object]) -> tuple[threading.Thread, list[BaseException]]:
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            verb()
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    return thread, errors
+
+
+@pytest.mark.parametrize("verb", ["wait", "follow"])
+def test_who_still_waits_when_the_host_is_left_is_told_so(verb: str) -> None:
+    model = Silent()
+    with Host([Agent("agent", model="test:model")], providers={"test": model}).sync() as here:
+        task = here.start("agent", "hi")
+        waiting = {"wait": lambda: here.wait(task), "follow": lambda: list(here.follow(task))}
+        thread, errors = in_a_thread(waiting[verb])
+        assert model.asked.wait(10)
+    thread.join(10)
+    [error] = errors
+    assert isinstance(error, RuntimeError)
+    assert "the host was left" in str(error) or "the host does not run" in str(error)
+
+
+@pytest.mark.parametrize("verb", ["wait", "follow"])
+def test_an_interrupt_from_the_keyboard_ends_the_verb_and_the_host(
+    verb: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = Silent()
+
+    def left() -> None:
+        with Host([Agent("agent", model="test:model")], providers={"test": model}).sync() as here:
+            task = here.start("agent", "hi")
+            assert model.asked.wait(10)
+            monkeypatch.setattr("concurrent.futures.Future.result", interrupted)
+            here.wait(task) if verb == "wait" else list(here.follow(task))
+
+    def interrupted(future: Any, timeout: float | None = None) -> Any:
+        monkeypatch.undo()
+        raise KeyboardInterrupt
+
+    thread, errors = in_a_thread(left)
+    thread.join(20)
+    assert [type(error) for error in errors] == [KeyboardInterrupt]
+
+
+def test_what_is_followed_longer_than_the_host_runs_ends_with_it() -> None:
+    with host("Hello.") as here:
+        pieces = here.follow(here.start("agent", "hi"))
+        next(pieces)
+    with pytest.raises(RuntimeError, match="does not run"):
+        next(pieces)
+    pieces.close()  # type: ignore[attr-defined]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from concurrent.futures import CancelledError
+from contextlib import ExitStack, suppress
 from functools import partial
 from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar
@@ -29,17 +30,22 @@ class SyncHost:
         with Host([agent], providers=providers).sync() as host:
             outcome = host.run("coder", "Fix the failing test.")
 
-    The host runs on an event loop in a thread of its own, so tools and plugins run there.
+    The host runs on an event loop in a thread of its own, so tools and plugins run there. A verb that still
+    waits when the host is left raises `RuntimeError`.
     """
 
     def __init__(self, host: Host, *, backend: str = "asyncio") -> None:
         self._host, self._backend = host, backend
         self._stack = ExitStack()
         self._portal: BlockingPortal | None = None
+        self._followed: set[Any] = set()
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
             portal = stack.enter_context(start_blocking_portal(self._backend))
+            # Whoever still waits when the host has stopped would wait for ever.
+            stack.callback(portal.call, portal.stop, True)
+            stack.callback(portal.call, self._end_following)
             stack.enter_context(portal.wrap_async_context_manager(self._host))
             self._portal, self._stack = portal, stack.pop_all()
         return self
@@ -96,6 +102,7 @@ class SyncHost:
     def follow(self, task: str, after: int = 0) -> Iterator[Recorded | Live]:
         """As `Host.follow`. Who stops early closes the iterator, or leaves it to be collected."""
         following: Any = self._host.follow(task, after)
+        self._followed.add(following)
         try:
             while True:
                 try:
@@ -103,7 +110,10 @@ class SyncHost:
                 except StopAsyncIteration:
                     return
         finally:
-            self._call(following.aclose)
+            self._followed.discard(following)
+            # One that is cut off while it waits closes itself, and all are closed with the host.
+            with suppress(RuntimeError):
+                self._call(following.aclose)
 
     def tasks(self, **filters: Any) -> list[TaskRow]:
         """As `Host.tasks`."""
@@ -117,8 +127,21 @@ class SyncHost:
         """As `Host.state`."""
         return self._call(self._host.state, task, at)
 
+    async def _end_following(self) -> None:
+        for following in list(self._followed):
+            with suppress(RuntimeError):
+                await following.aclose()
+
     def _call(self, verb: Callable[P, Coroutine[Any, Any, T]], *args: P.args, **kwargs: P.kwargs) -> T:
         if self._portal is None:
             raise RuntimeError("the host does not run; use it inside `with host:`")
-        given: T = self._portal.call(partial(verb, *args, **kwargs))
+        future = self._portal.start_task_soon(partial(verb, *args, **kwargs))
+        try:
+            given: T = future.result()
+        except CancelledError:
+            raise RuntimeError("the host was left before this was done") from None
+        except BaseException:
+            # Such as an interrupt from the keyboard: then nobody waits for it any more.
+            future.cancel()
+            raise
         return given
