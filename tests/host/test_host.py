@@ -17,7 +17,7 @@ from noeta.core.extension import Extension
 from noeta.core.items import NewEntry
 from noeta.core.messages import Message, Text, ToolResult, ToolUse, user
 from noeta.core.ports import Delta, ModelRequest
-from noeta.core.records import Recorded
+from noeta.core.records import Notice, Recorded
 from noeta.core.tool import Park, ToolContext, ToolFlags, ToolOutput, text_output
 from noeta.core.view import TaskView
 from noeta.host.host import Host
@@ -222,6 +222,26 @@ async def test_a_message_that_would_spoil_every_later_request_is_refused(body: s
         assert (await host.wait(task)).text == "Hello."
 
 
+UNSTORABLE: dict[str, Any] = {
+    "of-the-kernel": NewEntry("core", "notice", Notice(text="hi")),
+    "surrogate": Message(role="user", content=[Text(text="\ud800")]),
+    "no-text": Message(role="user", content=[Text(text=5)]),  # type: ignore[arg-type]
+    "no-number": NewEntry("notes", "noted", float("nan")),
+}
+
+
+@pytest.mark.parametrize("body", UNSTORABLE.values(), ids=UNSTORABLE)
+async def test_what_no_log_can_hold_is_refused_where_it_is_posted(body: Any) -> None:
+    world = World(["Hello."])
+    async with world.host as host:
+        task = await host.start("agent", "hi")
+        with pytest.raises(NotStorable):
+            await host.post(task, body)
+        with pytest.raises(TypeError, match="not a int"):
+            await host.post(task, 5)  # type: ignore[arg-type]
+        assert (await host.wait(task)).text == "Hello."
+
+
 # ---- speaking
 
 
@@ -248,6 +268,16 @@ async def test_a_question_is_an_outcome_and_its_answer_goes_on() -> None:
         assert results(world.provider.requests[1]) == ["colour: red"]
         with pytest.raises(NotWaiting):
             await host.answer(outcome.task, asked.call, {"Which colour?": "blue"}, by="bob")
+
+
+async def test_an_answer_that_no_log_can_hold_leaves_room_for_another() -> None:
+    world = World([reply("", call("ask")), "Thanks."], Asking())
+    async with world.host as host:
+        [asked] = (await host.run("agent", "hi")).asks
+        with pytest.raises(NotStorable):
+            await host.answer(asked.task, asked.call, {"x": float("nan")}, by="ann")
+        await host.answer(asked.task, asked.call, {"Which colour?": "red"}, by="ann")
+        assert (await host.wait(asked.task)).text == "Thanks."
 
 
 async def test_an_answer_to_what_does_not_wait_is_refused() -> None:

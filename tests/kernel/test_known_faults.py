@@ -7,17 +7,19 @@ from random import Random
 from typing import Any, ClassVar
 
 import anyio
+import msgspec
 import pytest
 from msgspec import Raw
 
-from noeta.core.errors import Fenced, ProviderError, RequestStale
+from noeta.core.codec import MAX_NESTING
+from noeta.core.errors import Fenced, NotStorable, ProviderError, RequestStale
 from noeta.core.extension import Extension
-from noeta.core.items import Entry, Post, encode_body
+from noeta.core.items import Entry, NewEntry, Post, encode_body
 from noeta.core.log import Append
 from noeta.core.messages import Message, Text, ToolResult, ToolUse, user
 from noeta.core.parts import Reminder
 from noeta.core.ports import ModelRequest
-from noeta.core.records import Compacted, Recorded
+from noeta.core.records import Answer, Compacted, Recorded
 from noeta.core.tool import ToolContext, ToolFlags, ToolOutput, text_output
 from noeta.core.view import TaskView
 from noeta.testing.harness import Harness
@@ -289,6 +291,41 @@ async def test_one_damaged_record_of_a_plugin_hides_none_of_the_others() -> None
     await bench.run()
     state = await bench.state(task)
     assert state.states["notes"] == 3
+    assert (await bench.row(task)).reason == "idle"
+
+
+def nested(deep: int) -> list[Any]:
+    return [nested(deep - 1)] if deep else []
+
+
+@pytest.mark.parametrize("deep", range(MAX_NESTING - 5, MAX_NESTING + 1))
+async def test_an_entry_is_posted_as_deep_as_it_can_be_recorded_and_no_deeper(deep: int) -> None:
+    bench = Harness([], ["Hello."])
+    task = await bench.start("hi")
+    try:
+        await bench.post(task, NewEntry("notes", "noted", nested(deep)))
+    except NotStorable:
+        assert deep > MAX_NESTING - 3
+    await bench.run()
+    assert [record.data for record in await bench.log(task, "noted")] == [nested(deep)] * (deep <= MAX_NESTING - 3)
+    assert (await bench.row(task)).reason == "idle"
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("entry", Entry(extension="core", kind="notice", data=Raw(b'{"text": "hi"}'))),
+        ("entry", Entry(extension="a.b", kind="noted")),
+        ("entry", Entry(extension="notes", kind="noted", data=Raw(msgspec.json.encode(nested(72))))),
+        ("answer", Answer(call="c", park=1, values={"deep": nested(72)})),
+    ],
+)
+async def test_an_item_that_no_log_can_hold_is_recorded_without_it(kind: str, body: Any) -> None:
+    bench = Harness([], ["Hello."])
+    task = await bench.start("hi")
+    await bench.store.post(Post(task=task, key="k", kind=kind, body=encode_body(body)))
+    await bench.run()
+    assert [record.data.data for record in await bench.log(task, "received")] == [Raw(b"null")] * 2
     assert (await bench.row(task)).reason == "idle"
 
 

@@ -95,11 +95,7 @@ def resolve(call: ToolUse, answers: Answers, *, rewrites: int = 0, approved: boo
             many = Deny(f"The call was rewritten {MAX_REWRITES} times already.", gate.source)
             return Decision(verdict="deny", gate=many, winner=i)
     vouched = any(isinstance(gate, Allow) and gate.approve for _, gate in given)
-    asks = [
-        (i, gate)
-        for i, gate in given
-        if isinstance(gate, Ask) and not approved and (gate.firm or not vouched)
-    ]
+    asks = [(i, a) for i, a in given if isinstance(a, Ask) and not approved and (a.firm or not vouched)]
     if asks:
         first, shown = asks[0]
         return Decision(verdict="ask", gate=shown, winner=first, asks=tuple(ask for _, ask in asks))

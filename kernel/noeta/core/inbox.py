@@ -62,6 +62,12 @@ def payload(item: InboxItem) -> tuple[Any, Message | None]:
         body = decode_body(item.body)
         type_ = ITEMS.get(item.kind)
         data = msgspec.json.decode(body.data, type=type_) if type_ and body.data else None
+        message = decode_message(bytes(body.message)) if body.message else None
+        # Another version may let through what no log can hold: nobody could ever go on behind that.
+        fact = r.Received(n=item.n, key=item.key, item=item.kind, data=body.data or r.NULL)
+        encode(0, 0.0, r.CORE, fact.kind, fact, message=message)
+        if isinstance(data, Entry):
+            encode(0, 0.0, data.extension, data.kind, msgspec.json.decode(data.data))
     except (ValueError, RecursionError):
         return None, None
-    return data, decode_message(bytes(body.message)) if body.message else None
+    return data, message

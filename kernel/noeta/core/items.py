@@ -14,7 +14,7 @@ from msgspec import Raw, Struct
 from noeta.core.codec import ABSENT, Body, encode
 from noeta.core.errors import NotStorable
 from noeta.core.messages import Message, encode_message, unfit, user
-from noeta.core.records import NULL, Answer, ChildEnded
+from noeta.core.records import CORE, NULL, Answer, ChildEnded
 from noeta.core.text import storable_text
 
 
@@ -110,14 +110,21 @@ def decode_body(body: bytes) -> Body:
 def post_of(task: str, key: str, body: str | Message | NewEntry) -> Post:
     """The post of a person's text, a message or an entry.
 
-    Raises `NotStorable` for a message that would spoil the conversation, and an entry that no log can hold.
+    Raises `NotStorable` for a message that would spoil the conversation, and what no log can hold, such as an
+    entry of the kernel's own; `TypeError` for any other body.
     """
+    if not isinstance(body, str | Message | NewEntry):
+        raise TypeError(f"a post is text, a Message or a NewEntry, not a {type(body).__name__}")
     message = user(storable_text(body)) if isinstance(body, str) else body
-    said = message.message if isinstance(message, NewEntry) else message
-    if said and (why := unfit(said)):
+    entry = message if isinstance(message, NewEntry) else NewEntry("inbox", "message", None, message)
+    if entry.extension == CORE:
+        raise NotStorable(f"the entry {entry.kind!r}", "what the kernel records of itself is not posted")
+    # It is received two levels deeper than it is posted.
+    encode(0, 0.0, entry.extension, entry.kind, [[entry.data]], message=entry.message)
+    if entry.message and (why := unfit(entry.message)):
         raise NotStorable("the message", why)
-    if isinstance(body, NewEntry):
-        made = encode(0, 0.0, body.extension, body.kind, body.data, message=body.message).envelope
-        entry = Entry(extension=body.extension, kind=body.kind, data=made.data)
-        return Post(task=task, key=key, kind="entry", body=encode_body(entry, said))
-    return Post(task=task, key=key, kind="message", body=encode_body(None, said))
+    if entry is not body:
+        return Post(task=task, key=key, kind="message", body=encode_body(None, entry.message))
+    made = encode(0, 0.0, entry.extension, entry.kind, entry.data).envelope
+    data = Entry(extension=entry.extension, kind=entry.kind, data=made.data)
+    return Post(task=task, key=key, kind="entry", body=encode_body(data, entry.message))

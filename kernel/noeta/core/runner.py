@@ -50,9 +50,8 @@ class Runner:
         work.put(r.Claimed(fence=work.claim.fence, worker=work.claim.worker, plugins=changed))
         resting = not state.ended and await self._steered(self._begin)
         while not resting:
-            await drain(work)
-            while work.stops:
-                await self._stop(work.stops.pop(0))
+            for stop in await drain(work):
+                await self._stop(stop)
             resting = await (self._end() if state.ended else self._steered(self._advance))
 
     async def _steered(self, step: Callable[..., Awaitable[bool | None]], *args: Any) -> bool:
@@ -75,10 +74,10 @@ class Runner:
 
     async def _advance(self) -> bool:
         """Do what there is to do until it is done or halted, and let the task wait when there is nothing."""
-        work, reason = self.work, ""
+        reason = ""
         with anyio.CancelScope() as self._busy:
-            while not (work.stops or work.state.ended or (reason := await self._act())):
-                await drain(work)
+            reason = await self._act()
+        self._busy = None
         return bool(reason) and await self._rest(reason)
 
     async def _act(self) -> str:
@@ -131,9 +130,9 @@ class Runner:
             elif not isinstance(block, Text) or block.text.strip():
                 content.append(block)
         said = refs or response.message.text.strip()
-        model, stop = response.model or built.request.model, response.stop_reason
-        fact = r.ModelReplied(built_at=built.built_at, request=built.digest, calls=refs, ms=ms)
-        fact = replace(fact, model=model, stop_reason=stop, usage=response.usage)
+        model, stop, usage = response.model or built.request.model, response.stop_reason, response.usage
+        fact = r.ModelReplied(built_at=built.built_at, request=built.digest, calls=refs, ms=ms, usage=usage)
+        fact = replace(fact, model=model, stop_reason=stop)
         work.put(fact, Message(role="assistant", content=content) if said else None)
 
     async def _no_calls(self, response: ModelResponse) -> None:
@@ -162,11 +161,12 @@ class Runner:
         if error.category == "overflow":
             self._overflows += 1
             size, left = _size(state), self._overflows <= MAX_OVERFLOWS
-            if left and await work.hooks.on_context_overflow(work, built.request) and _size(state) < size:
+            made_room = left and await work.hooks.on_context_overflow(work, built.request)
+            if made_room and _size(state) < size:
                 return ""
             raise TurnFailed("context_overflow", error.detail)
         fact = r.ModelFailed(category=error.category, detail=error.detail, attempt=state.failures + 1)
-        work.put(replace(fact, retry_at=error.retry_at, built_at=built.built_at, request=built.digest))
+        work.put(replace(fact, retry_at=error.retry_at))
         if error.retry_at is None:
             raise TurnFailed(error.category, error.detail)
         return "provider"

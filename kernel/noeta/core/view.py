@@ -232,10 +232,6 @@ class TaskView(CoreNotices):
 
     def _post(self, task: str, key: str, body: str | Message | NewEntry) -> Post:
         """The post, when a log can hold it; what none can hold raises here, in the plugin that made it."""
-        if not isinstance(body, str | Message | NewEntry):
-            raise TypeError(f"a post is text, a Message or a NewEntry, not a {type(body).__name__}")
-        if isinstance(body, Message):
-            encode(0, 0.0, "inbox", "message", None, message=body)
         return post_of(checked_key(task, "the task"), checked_key(key, "the dedupe key"), body)
 
     def _check_open(self, method: str) -> None:

@@ -11,10 +11,11 @@ import anyio
 import msgspec
 from msgspec.structs import replace
 
+from noeta.core.codec import encode
 from noeta.core.items import Cancel, Erase, Interrupt, NewEntry, Post, encode_body, post_of
 from noeta.core.messages import Message
 from noeta.core.ports import Clock, Ids
-from noeta.core.records import Answer, Recorded, TaskCreated
+from noeta.core.records import CORE, Answer, Answered, Recorded, TaskCreated
 from noeta.core.state import TaskState
 from noeta.core.view import child_id
 from noeta.host.agents import Agents
@@ -240,7 +241,7 @@ class Host:
         `park` says which wait is meant, None the one that waits now. `reason` is told to the model,
         `end_turn` ends the turn with this call, and `remember` is for permission plugins. Raises `NotWaiting`
         for a call that does not wait, `Duplicate` when somebody was quicker, and `ValueError` for a verdict
-        that is neither.
+        that is neither and for values that no log can hold.
         """
         given = (await self._reader.state(task)).calls.get(call)
         park = given.park if given and park is None else park
@@ -260,6 +261,8 @@ class Host:
             end_turn=end_turn,
             remember=remember,
         )
+        # One that no log can hold would take the place of another for good.
+        encode(0, 0.0, CORE, Answered.kind, Answered(n=0, key="", answer=answer))
         await self._store.post(_item(task, f"answer:{call}:{park}", "answer", answer))
 
     async def interrupt(self, task: str, *, by: str = "") -> bool:
