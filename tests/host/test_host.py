@@ -15,7 +15,7 @@ import noeta
 from noeta.core.errors import NotStorable
 from noeta.core.extension import Extension
 from noeta.core.items import NewEntry
-from noeta.core.messages import Message, Text, ToolResult, ToolUse, user
+from noeta.core.messages import Image, Message, Text, Thinking, ToolResult, ToolUse, user
 from noeta.core.ports import Delta, ModelRequest
 from noeta.core.records import Notice, Recorded
 from noeta.core.tool import Park, ToolContext, ToolFlags, ToolOutput, text_output
@@ -201,6 +201,9 @@ SPOILING = {
     "role": (Message(role="tool", content=[Text(text="hi")]), "its role is 'tool'"),
     "call": (Message(role="user", content=[ToolUse(id="1", name="x", input={})]), "a call or a result"),
     "result": (Message(role="user", content=[ToolResult(call="1", content=[])]), "a call or a result"),
+    "thought": (Message(role="user", content=[Thinking(text="hm")]), "it holds a thought"),
+    "image": (Message(role="user", content=[Image(media_type="image/png")]), "without bytes"),
+    "image-of-none": (Message(role="user", content=[Image(media_type="", data=b"x")]), "without a type"),
 }
 
 

@@ -307,7 +307,9 @@ async def test_an_entry_is_posted_as_deep_as_it_can_be_recorded_and_no_deeper(de
     except NotStorable:
         assert deep > MAX_NESTING - 3
     await bench.run()
-    assert [record.data for record in await bench.log(task, "noted")] == [nested(deep)] * (deep <= MAX_NESTING - 3)
+    assert [record.data for record in await bench.log(task, "noted")] == [nested(deep)] * (
+        deep <= MAX_NESTING - 3
+    )
     assert (await bench.row(task)).reason == "idle"
 
 

@@ -759,6 +759,22 @@ async def test_events_are_told_once_durable_and_what_they_record_follows() -> No
     assert (await bench.row(task)).status == "waiting"
 
 
+async def test_a_timer_with_a_blank_text_puts_nothing_into_the_conversation() -> None:
+    class Sets(Extension):
+        name = "sets"
+
+        async def on_start(self, view: TaskView) -> None:
+            if view.state.turn is None and not view.state.usage.output:
+                view.set_timer("t", 0.0, " ")
+
+    bench = Harness([Sets()], ["Hello."])
+    task = await bench.start()
+    await bench.run()
+    await bench.post(task, "hi")
+    await bench.run()
+    assert [item.message.text for item in (await bench.state(task)).conversation] == ["hi", "Hello."]
+
+
 async def test_a_timer_with_text_starts_a_turn_once_the_task_is_idle() -> None:
     class Wakes(Extension):
         name = "wakes"

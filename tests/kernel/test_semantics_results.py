@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import pytest
 
 from noeta.core.extension import Extension
-from noeta.core.messages import ToolResult
+from noeta.core.messages import Image, Text, ToolResult
 from noeta.core.tool import Display, Park, ToolContext, ToolOutput, text_output
 from noeta.core.view import TaskView
 from noeta.testing.harness import Harness
@@ -53,6 +53,8 @@ async def result(bench: Harness, task: str) -> str:
 
 
 BAD = "a\ud800b"
+ENDLESS: list[Any] = []
+ENDLESS.append(ENDLESS)
 JUNK: dict[str, Any] = {
     "a question no log can hold": ToolOutput(park=Park(on="question", detail={"q": BAD})),
     "a question of objects": ToolOutput(park=Park(on="question", detail={"q": object()})),
@@ -60,6 +62,8 @@ JUNK: dict[str, Any] = {
     "content that is a text": ToolOutput(content="text"),  # type: ignore[arg-type]
     "no content": ToolOutput(content=None),  # type: ignore[arg-type]
     "content of objects": ToolOutput(content=[object()]),  # type: ignore[list-item]
+    "a text that is none": ToolOutput(content=[Text(text=5)]),  # type: ignore[arg-type]
+    "a display without end": ToolOutput(display=Display(kind="kv", data=ENDLESS)),
     "a display of objects": ToolOutput(display=Display(kind="kv", data=object())),
 }
 
@@ -90,6 +94,16 @@ async def test_a_result_of_blanks_is_sent_as_an_empty_one() -> None:
     await bench.run()
     assert await result(bench, task) == ""
     bench.provider.assert_done()
+
+
+async def test_an_image_without_bytes_is_left_out() -> None:
+    empty = Image(media_type="image/png")
+    bench = Harness(
+        [Tools(Gives(ToolOutput(content=[empty, Text(text="a")])))], [reply("", call("give")), "Done."]
+    )
+    task = await bench.start("go")
+    await bench.run()
+    assert await result(bench, task) == "a"
 
 
 async def test_a_call_under_a_name_that_no_model_may_use_is_recorded_under_one_that_it_may() -> None:

@@ -13,7 +13,7 @@ from noeta.core import records as r
 from noeta.core import tool as t
 from noeta.core.errors import NotStorable, told
 from noeta.core.gates import Ask, Deny, Rewrite, opinions, resolve, resolve_asks
-from noeta.core.messages import Message, Text, ToolResult, ToolUse
+from noeta.core.messages import Message, Text, ToolResult, ToolUse, blank
 from noeta.core.state import Call
 from noeta.core.text import meant, storable_text
 from noeta.core.tool import Tool, ToolOutput, text_output, tool_flags
@@ -204,14 +204,14 @@ def _take(work: Work, call: Call, stage: TaskView, output: ToolOutput) -> None:
             work.put(r.ToolParked(call=call.id, park=call.park + 1, **asdict(park)))
         else:
             finish(work, call, output)
-    except (TypeError, ValueError) as error:
+    except Exception as error:
         finish(work, call, _error(f"{call.name} gave what no log can hold. {told(error)}"))
 
 
 def finish(work: Work, call: Call, output: ToolOutput) -> None:
     """Give a call its result. What no log can hold is mended, and the record says so."""
     tool = work.tool(call)
-    content: list[Any] = [b for b in output.content if not isinstance(b, Text) or b.text.strip()]
+    content: list[Any] = [block for block in output.content if not blank(block)]
     limit = tool_flags(tool).max_result_chars if tool else None
     if limit is not None and len(output.text) > min(limit, t.RESULT_CEILING_CHARS):
         spilled = Text(text=work.outside.spill(output.text, f"{work.state.task}-{call.id}"))

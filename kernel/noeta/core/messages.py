@@ -153,11 +153,18 @@ def unfit(message: Message) -> str:
     if message.role not in ROLES:
         return f"its role is {message.role!r}; it can be {' or '.join(ROLES)}"
     for block in message.content:
-        if isinstance(block, ToolUse | ToolResult):
-            return "it holds a call or a result, which stand only where the model made the call"
-        if isinstance(block, Text) and not block.text.strip():
-            return "it holds a text that is blank"
+        if isinstance(block, ToolUse | ToolResult | Thinking):
+            return "it holds a thought, a call or a result, which stand only where the model made them"
+        if blank(block):
+            return "it holds a text that is blank, or an image without a type or without bytes"
     return "" if message.content else "it says nothing"
+
+
+def blank(block: object) -> bool:
+    """Whether there is nothing in a text or an image: APIs refuse a conversation that holds one."""
+    if isinstance(block, Image):
+        return not (block.media_type and (block.data or block.blob))
+    return isinstance(block, Text) and not block.text.strip()
 
 
 def user(text: str) -> Message:

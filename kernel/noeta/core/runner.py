@@ -15,7 +15,7 @@ from noeta.core.calls import settle, withdraw
 from noeta.core.errors import Conflict, PluginFailure, ProviderError, RequestStale, TurnDone, TurnFailed
 from noeta.core.inbox import drain
 from noeta.core.items import Cancel, Interrupt, Post, encode_body
-from noeta.core.messages import Block, Message, Text, ToolUse
+from noeta.core.messages import Block, Message, ToolUse, blank
 from noeta.core.ports import ModelResponse
 from noeta.core.state import TaskState
 from noeta.core.tool import tool_flags
@@ -127,7 +127,7 @@ class Runner:
                 work.uses[id] = use
                 refs.append(r.CallRef(id=id, name=use.name))
                 content.append(use)
-            elif not isinstance(block, Text) or block.text.strip():
+            elif not blank(block):
                 content.append(block)
         said = refs or response.message.text.strip()
         model, stop, usage = response.model or built.request.model, response.stop_reason, response.usage

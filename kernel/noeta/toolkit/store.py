@@ -242,8 +242,11 @@ class Store(Log, Protocol):
 
 
 def timer_post(task: str, name: str, gen: int, text: str) -> Post:
-    """The post that a store makes, in the same commit, when it fires the timer `name` set at seq `gen`."""
-    message = user(text) if text else None
+    """The post that a store makes, in the same commit, when it fires the timer `name` set at seq `gen`.
+
+    A blank text wakes the task without a message: no model takes one that is blank.
+    """
+    message = user(text) if text.strip() else None
     return Post(
         task=task,
         key=f"timer:{name}:{gen}",
