@@ -10,11 +10,11 @@ import pytest
 from msgspec.structs import replace
 
 from noeta.core.errors import ProviderError
-from noeta.core.messages import user
+from noeta.core.messages import Message, ToolResult, Usage, user
 from noeta.core.ports import Delta, ModelRequest, ModelResponse
 from noeta.host.models import Models, Reset
 from noeta.testing.clock import FrozenClock, SeededIds
-from noeta.testing.scripted_provider import ScriptedProvider, reply
+from noeta.testing.scripted_provider import ScriptedProvider, call, reply
 
 pytestmark = pytest.mark.anyio
 
@@ -226,6 +226,87 @@ async def test_an_error_of_another_type_is_the_servers_and_keeps_its_text_in_bou
     assert error.category == "server"
     assert error.detail.startswith("ValueError: \ufffdxx")
     assert len(error.detail) == 2_000
+
+
+class Gives:
+    """A provider whose stream is whatever it was given."""
+
+    def __init__(self, given: Any) -> None:
+        self.given = given
+
+    def stream(self, request: ModelRequest) -> Any:
+        return self.given
+
+
+NO_STREAMS: dict[str, Any] = {"nothing": None, "a list": [ModelResponse(message=reply("Hello."))]}
+
+
+@pytest.mark.parametrize("given", NO_STREAMS.values(), ids=NO_STREAMS)
+async def test_what_is_no_stream_fails_at_once_and_says_so(given: Any) -> None:
+    error = failed(await Calling(a=Gives(given))())
+    assert error.category == "invalid"
+    assert "not an async iterator" in error.detail
+
+
+@pytest.mark.parametrize("junk", [None, 5, reply("Hello.")], ids=repr)
+async def test_a_piece_of_another_type_fails_at_once_and_says_so(junk: Any) -> None:
+    error = failed(await Calling(a=Streams([junk]))())
+    assert error.category == "invalid"
+    assert f"its stream holds a {type(junk).__name__}" in error.detail
+
+
+def nested(deep: int) -> list[Any]:
+    return [nested(deep - 1)] if deep else []
+
+
+NO_REPLIES: dict[str, Any] = {
+    "no message": ModelResponse(message=None),  # type: ignore[arg-type]
+    "no content": ModelResponse(message=Message(role="assistant", content=None)),  # type: ignore[arg-type]
+    "a text of another type": ModelResponse(message=reply(5)),  # type: ignore[arg-type]
+    "a call without a name": ModelResponse(message=reply("", call(None))),  # type: ignore[arg-type]
+    "an input without end": ModelResponse(message=reply("", call("x", deep=nested(80)))),
+    "a usage of nothing": ModelResponse(message=reply("x"), usage=Usage(output=None)),  # type: ignore[arg-type]
+    "a result": ModelResponse(message=Message(role="assistant", content=[ToolResult(call="c", content=[])])),
+    "no reason to stop": ModelResponse(message=reply("x"), stop_reason=None),  # type: ignore[arg-type]
+}
+
+
+@pytest.mark.parametrize("response", NO_REPLIES.values(), ids=NO_REPLIES)
+async def test_a_reply_that_no_log_can_hold_fails_the_call(response: ModelResponse) -> None:
+    error = failed(await Calling(a=Streams([response]))())
+    assert error.category == "invalid"
+    assert "the reply cannot be recorded" in error.detail
+
+
+async def test_texts_and_inputs_of_a_reply_are_mended() -> None:
+    made = reply("a\ud800", call("x", n=float("nan"), s="b\udfff"), thinking="")
+    response = await Calling(a=Streams([ModelResponse(message=made)]))()
+    assert isinstance(response, ModelResponse)
+    assert response.message.text == "a\ufffd"
+    assert response.message.calls[0].input == {"n": "NaN", "s": "b\ufffd"}
+
+
+async def test_an_error_with_nonsense_for_times_is_still_an_error() -> None:
+    odd = ProviderError("quota", "no more", retry_after="soon", retry_at=float("nan"))  # type: ignore[arg-type]
+    error = failed(await Calling(a=Streams([odd]))())
+    assert (error.category, error.retry_after, error.retry_at) == ("quota", None, None)
+
+
+async def test_a_stream_that_does_not_close_keeps_nobody_from_the_reply(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Hangs(Streams):
+        async def stream(self, request: ModelRequest) -> AsyncIterator[Delta | ModelResponse]:
+            try:
+                yield ModelResponse(message=reply("Hello."))
+            finally:
+                await anyio.sleep_forever()
+
+    monkeypatch.setattr("noeta.host.models.CLOSE_SECONDS", 0.01)
+    models = Models({"a": Hangs()}, FrozenClock(), SeededIds())
+    with anyio.fail_after(10):
+        response = await models(ASK, lambda piece: None)
+    assert response.message.text == "Hello."
 
 
 async def test_a_stream_that_falls_silent_is_given_up() -> None:

@@ -7,6 +7,7 @@ models of the agent are tried, and then the wait becomes the task's: a row in th
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any
 
@@ -14,11 +15,15 @@ import anyio
 from msgspec import Struct
 from msgspec.structs import replace
 
+from noeta.core.codec import encode
 from noeta.core.errors import ProviderError, told
+from noeta.core.messages import Block, Text, Thinking, ToolResult, ToolUse
 from noeta.core.ports import Clock, Delta, Ids, ModelRequest, ModelResponse
+from noeta.core.records import CORE, ModelReplied
 from noeta.core.text import meant, storable_text
 from noeta.toolkit.errors import ComposeError
 from noeta.toolkit.provider import Provider
+from noeta.toolkit.sanitize import storable
 
 RETRIED = frozenset({"rate_limit", "overloaded", "network", "timeout", "server"})
 """The categories of `ProviderError` that may pass by themselves."""
@@ -28,6 +33,8 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.5, 16.0
 FIRST_WAIT, LONGEST_WAIT = 60.0, 3600.0
 SILENCE = 600.0
 """Seconds without a piece after which a stream counts as stalled."""
+CLOSE_SECONDS = 10.0
+"""How long a stream may take to close. Who has its reply waits for no more."""
 MAX_DETAIL_CHARS = 2_000
 
 _log = logging.getLogger("noeta")
@@ -136,7 +143,7 @@ class Models:
         self._streams.add(stream)
         try:
             with stream.scope:
-                await stream.read(provider.stream(replace(request, model=name)))
+                await stream.read(lambda: provider.stream(replace(request, model=name)))
         finally:
             self._streams.discard(stream)
             stream.close()
@@ -170,23 +177,30 @@ class _Stream:
         self.response: ModelResponse | None = None
         self.error: ProviderError | None = None
 
-    async def read(self, pieces: AsyncIterator[Delta | ModelResponse]) -> None:
+    async def read(self, begin: Callable[[], AsyncIterator[Delta | ModelResponse]]) -> None:
         """Read up to the reply. An error is kept, since it would leave a task group in a group."""
         try:
+            pieces = _stream(begin())
             try:
                 async for piece in pieces:
                     if isinstance(piece, ModelResponse):
-                        # What the connection does after its last word is of no interest.
-                        self.response = piece
+                        self.response = recordable(piece)
                         return
+                    if not isinstance(piece, Delta):
+                        why = (
+                            f"its stream holds a {type(piece).__name__}, neither a Delta nor a ModelResponse"
+                        )
+                        raise ProviderError("invalid", why)
                     self.count += 1
                     self._live(piece)
             finally:
                 if close := getattr(pieces, "aclose", None):
-                    await close()
+                    # What the connection does after its last word is of no interest.
+                    with anyio.move_on_after(CLOSE_SECONDS):
+                        await close()
         except Exception as error:
             known = error if isinstance(error, ProviderError) else ProviderError("server", told(error))
-            self.error = _again(known, storable_text(known.detail)[:MAX_DETAIL_CHARS], known.retry_at)
+            self.error = _again(known, str(known.detail)[:MAX_DETAIL_CHARS], known.retry_at)
 
     def heard_at(self, now: float) -> float:
         """When it was first seen to have come as far as it has now."""
@@ -200,11 +214,50 @@ class _Stream:
             self._live(Reset())
 
 
+def _stream(given: Any) -> AsyncIterator[Any]:
+    if not hasattr(given, "__aiter__"):
+        why = f"its stream is of type {type(given).__name__}, not an async iterator"
+        raise ProviderError("invalid", why)
+    stream: AsyncIterator[Any] = given
+    return stream
+
+
+def recordable(response: ModelResponse) -> ModelResponse:
+    """The response as a log can hold it, its texts and its inputs mended. Raises `ProviderError` for one that
+    none can hold.
+    """
+    try:
+        content = [_mended(block) for block in response.message.content]
+        made = replace(response, message=replace(response.message, content=content))
+        facts = {"usage": made.usage, "model": made.model, "stop_reason": made.stop_reason}
+        encode(0, 0.0, CORE, ModelReplied.kind, ModelReplied(built_at=0, **facts), message=made.message)
+    except (AttributeError, TypeError, ValueError) as error:
+        raise ProviderError("invalid", f"the reply cannot be recorded: {told(error)}") from error
+    return made
+
+
+def _mended(block: Block) -> Block:
+    match block:
+        case Text(text=str(text)) | Thinking(text=str(text), signature=""):
+            return replace(block, text=storable_text(text))
+        case ToolUse(input=dict(input)):
+            return replace(block, input=storable(input))
+        case ToolResult():
+            raise TypeError("it holds a result, and a model makes none")
+    return block
+
+
 def _again(error: ProviderError, detail: str, retry_at: float | None) -> ProviderError:
-    """Another error of the kind. One that a provider raised is its own, and may be raised again."""
-    return ProviderError(
-        error.category, detail, retry_after=error.retry_after, status=error.status, retry_at=retry_at
-    )
+    """Another error of the kind, as a log can hold it.
+
+    One that a provider raised is its own, and may be raised again.
+    """
+    again = ProviderError(storable_text(str(error.category)), storable_text(detail), status=error.status)
+    if isinstance(error.retry_after, int | float) and not math.isnan(error.retry_after):
+        again.retry_after = error.retry_after
+    if isinstance(retry_at, int | float) and math.isfinite(retry_at):
+        again.retry_at = retry_at
+    return again
 
 
 def _seconds(given: float | None) -> float:
