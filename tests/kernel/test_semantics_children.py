@@ -334,3 +334,52 @@ async def test_a_kept_task_that_waits_is_anybodys_when_its_lease_runs_out() -> N
     bench.clock.advance(31)
     [taken] = await bench.store.claim("other")
     assert (taken.task, taken.unreleased) == (task, True)
+
+
+SPAWNS: dict[str, dict[str, Any]] = {
+    "a blank prompt": {"prompt": " "},
+    "a prompt of another type": {"prompt": 5},
+    "a config of objects": {"config": {"x": object()}},
+    "a config that is no number": {"config": {"x": float("nan")}},
+    "a queue of another type": {"queue": 5},
+    "a background of another type": {"background": "yes"},
+}
+
+
+@pytest.mark.parametrize("fields", SPAWNS.values(), ids=SPAWNS)
+async def test_a_child_that_no_log_can_hold_fails_its_call_and_the_task_goes_on(
+    fields: dict[str, Any],
+) -> None:
+    def spawns(ctx: ToolContext) -> ToolOutput:
+        assert ctx.spawn
+        return text_output(ctx.spawn("agent", **{"prompt": "go", **fields}))
+
+    bench = Harness([Tools(Tool("spawn", spawns))], [reply("", call("spawn")), "Done."])
+    task = await bench.start("hi")
+    await bench.run()
+    [finished] = await bench.log(task, "tool_finished")
+    assert finished.data.is_error
+    assert await bench.children(task) == []
+    assert (await bench.row(task)).reason == "idle"
+
+
+async def test_what_is_inherited_counts_when_a_child_is_checked() -> None:
+    class Deep(Extension):
+        name = "deep"
+
+        def inherit(self, state: TaskState) -> dict[str, Any]:
+            return {"x": nested(71)}
+
+    def spawns(ctx: ToolContext) -> ToolOutput:
+        assert ctx.spawn
+        return text_output(ctx.spawn("agent", "go"))
+
+    bench = Harness([Deep(), Tools(Tool("spawn", spawns))], [reply("", call("spawn")), "Done."])
+    task = await bench.start("hi")
+    await bench.run()
+    assert (await bench.row(task)).reason == "idle"
+    assert await bench.children(task) == []
+
+
+def nested(deep: int) -> list[Any]:
+    return [nested(deep - 1)] if deep else []

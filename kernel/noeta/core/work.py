@@ -196,11 +196,12 @@ class Work(Views):
     def admit(self, spawn: Spawn) -> Spawn:
         """`spawn` with what a child inherits.
 
-        Raises `ValueError` for an agent that cannot be this task's child, `PluginFailure` when a plugin does
-        not say what is inherited.
+        Raises `ValueError` for an agent that cannot be this task's child and for what no log can hold,
+        `PluginFailure` when a plugin does not say what is inherited.
         """
+        spawn = replace(spawn, config={**spawn.config, **self.hooks.inherit(self, self.state)})
         self.outside.admit(spawn)
-        return replace(spawn, config={**spawn.config, **self.hooks.inherit(self, self.state)})
+        return spawn
 
     async def commit(self, status: Literal["running", "waiting", "ended"] = "running", **end: Any) -> None:
         """Write all that is folded, in one append; nothing when there is nothing. Cannot be cancelled.

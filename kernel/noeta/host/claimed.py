@@ -7,11 +7,13 @@ from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from noeta.core.codec import decode, recorded
+from msgspec.structs import replace
+
+from noeta.core.codec import decode, encode, recorded
 from noeta.core.items import Erase, Post, encode_body
 from noeta.core.log import Claim, NewTask
 from noeta.core.ports import Clock, Delta, Ids, ModelRequest, ModelResponse
-from noeta.core.records import ContextComposed, Recorded, TaskCreated
+from noeta.core.records import CORE, ChildSpawned, ContextComposed, Recorded, TaskCreated
 from noeta.core.runner import Runner
 from noeta.core.state import TaskState
 from noeta.core.view import Spawn, child_id
@@ -82,7 +84,7 @@ async def take_up(
         build=requests.build,
         model=means.model,
         complete=lambda request: complete(means, request),
-        admit=lambda spawn: admit(means.agents, composed, state, spawn),
+        admit=lambda spawn: admit(means, claim, composed, state, spawn),
         birth=lambda spawn: birth(means, claim, state.root or task, spawn),
         purge=lambda claim, seqs: purge(store, claim, seqs),
         wake=wake,
@@ -122,17 +124,21 @@ async def complete(means: Means, request: ModelRequest) -> ModelResponse:
         return await means.model(request, lambda delta: None)
 
 
-def admit(agents: Agents, parent: Composed, state: TaskState, spawn: Spawn) -> None:
+def admit(means: Means, claim: Claim, parent: Composed, state: TaskState, spawn: Spawn) -> None:
     """Raise `ValueError` unless the agent of `spawn` is known and has the plugins its parent requires.
 
-    A parent that has ended, as `state` says, has no more children.
+    Also for what no log can hold, and `TypeError` for what is no prompt: once it is on its way, nothing could
+    be written any more. A parent that has ended, as `state` says, has no more children.
     """
     if state.ended:
         raise ValueError("a task that has ended has no more children")
-    names = {plugin.name for plugin in agents.known(spawn.agent).plugins}
+    names = {plugin.name for plugin in means.agents.known(spawn.agent).plugins}
     for plugin in parent.plugins:
         if plugin.required and plugin.name not in names:
             raise ValueError(f"agent {spawn.agent!r} lacks plugin {plugin.name!r}, which this task requires")
+    fact = ChildSpawned(child=spawn.child, agent=spawn.agent, key=spawn.key, call=spawn.call)
+    encode(0, 0.0, CORE, fact.kind, replace(fact, background=spawn.background))
+    newborn(means, claim, state.root or claim.task, spawn, spawn.history_through or 0)
 
 
 async def birth(means: Means, claim: Claim, root: str, spawn: Spawn) -> NewTask:
@@ -140,6 +146,14 @@ async def birth(means: Means, claim: Claim, root: str, spawn: Spawn) -> NewTask:
     through = spawn.history_through or 0
     if spawn.history_from and spawn.history_through is None:
         through = (await means.store.task(spawn.history_from)).last_seq
+    return newborn(means, claim, root, spawn, through)
+
+
+def newborn(means: Means, claim: Claim, root: str, spawn: Spawn, through: int) -> NewTask:
+    """The task to create for `spawn`, which continues another one behind the record `through`, if it does.
+
+    Raises `NotStorable` for what no log can hold.
+    """
     created = TaskCreated(
         task=spawn.child,
         agent=spawn.agent,

@@ -229,7 +229,7 @@ def recordable(response: ModelResponse) -> ModelResponse:
     try:
         content = [_mended(block) for block in response.message.content]
         made = replace(response, message=replace(response.message, content=content))
-        facts = {"usage": made.usage, "model": made.model, "stop_reason": made.stop_reason}
+        facts: dict[str, Any] = {"usage": made.usage, "model": made.model, "stop_reason": made.stop_reason}
         encode(0, 0.0, CORE, ModelReplied.kind, ModelReplied(built_at=0, **facts), message=made.message)
     except (AttributeError, TypeError, ValueError) as error:
         raise ProviderError("invalid", f"the reply cannot be recorded: {told(error)}") from error
