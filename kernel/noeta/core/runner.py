@@ -50,8 +50,9 @@ class Runner:
         work.put(r.Claimed(fence=work.claim.fence, worker=work.claim.worker, plugins=changed))
         resting = not state.ended and await self._steered(self._begin)
         while not resting:
-            for stop in await drain(work):
-                await self._stop(stop)
+            await drain(work)
+            while work.stops:
+                await self._stop(work.stops.pop(0))
             resting = await (self._end() if state.ended else self._steered(self._advance))
 
     async def _steered(self, step: Callable[..., Awaitable[bool | None]], *args: Any) -> bool:
@@ -74,10 +75,10 @@ class Runner:
 
     async def _advance(self) -> bool:
         """Do what there is to do until it is done or halted, and let the task wait when there is nothing."""
-        reason = ""
+        work, reason = self.work, ""
         with anyio.CancelScope() as self._busy:
-            reason = await self._act()
-        self._busy = None
+            while not (work.stops or work.state.ended or (reason := await self._act())):
+                await drain(work)
         return bool(reason) and await self._rest(reason)
 
     async def _act(self) -> str:
@@ -161,12 +162,11 @@ class Runner:
         if error.category == "overflow":
             self._overflows += 1
             size, left = _size(state), self._overflows <= MAX_OVERFLOWS
-            made_room = left and await work.hooks.on_context_overflow(work, built.request)
-            if made_room and _size(state) < size:
+            if left and await work.hooks.on_context_overflow(work, built.request) and _size(state) < size:
                 return ""
             raise TurnFailed("context_overflow", error.detail)
         fact = r.ModelFailed(category=error.category, detail=error.detail, attempt=state.failures + 1)
-        work.put(replace(fact, retry_at=error.retry_at))
+        work.put(replace(fact, retry_at=error.retry_at, built_at=built.built_at, request=built.digest))
         if error.retry_at is None:
             raise TurnFailed(error.category, error.detail)
         return "provider"
@@ -175,9 +175,8 @@ class Runner:
         """The turn is over, and with it a one-shot task."""
         self.work.put(fact)
         if self.work.state.one_shot:
-            text = fact.text if isinstance(fact, r.TurnDoneRecord) else fact.detail
-            status = "done" if isinstance(fact, r.TurnDoneRecord) else "failed"
-            self._finish(r.TaskEnded(status=status, text=text, reason=fact.reason))
+            end = ("done", fact.text) if isinstance(fact, r.TurnDoneRecord) else ("failed", fact.detail)
+            self._finish(r.TaskEnded(status=end[0], text=end[1], reason=fact.reason))
 
     def _finish(self, fact: r.TaskEnded) -> None:
         """End the task: with the record goes word to its parent, and a cancel to its children."""
