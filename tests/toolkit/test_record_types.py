@@ -101,7 +101,7 @@ def test_a_name_of_a_class_becomes_a_kind(name: str, kind: str, tag: bool | None
         ([Listed], "'Listed': it is told by position, so no field can be added or dropped."),
         ([Late], "'Late': in it the required 'b' stands behind 'a', as if added later."),
         ([Dotted], "'Dotted': its kind 'a.b' has a dot. Choose another kind."),
-        ([defstruct("X" * 600, [])], "600 are allowed"),
+        ([defstruct("X" * 600, [])], "has to be a text of 1 to 512 characters"),
         ([Odd], "'Odd': nothing decodes a complex from JSON."),
         ([defstruct("Job", [("a", list[int] | tuple[int])])], "'Job': Type unions may not contain"),
         (
@@ -115,9 +115,7 @@ def test_a_name_of_a_class_becomes_a_kind(name: str, kind: str, tag: bool | None
 def test_a_struct_that_another_version_could_not_read_is_refused(structs: list[Any], said: str) -> None:
     with pytest.raises(RecordTypeError) as refused:
         record_types(*structs)
-    assert said.replace("600 are allowed", "it has 600 characters; 1 to 512 are allowed") in str(
-        refused.value
-    )
+    assert said in str(refused.value)
     assert isinstance(refused.value, NoetaError)
 
 

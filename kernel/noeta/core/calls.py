@@ -34,8 +34,7 @@ async def settle(work: Work) -> str:
     What they wait for, ``question`` or ``children``, or the empty text when every call has its result.
     """
     ready = [call.id for call in work.state.open_calls if await _prepared(work, call)]
-    flags = {id: tool_flags(_tool(work, id)) for id in ready}
-    ready.sort(key=lambda id: flags[id].run_last)
+    ready.sort(key=lambda id: tool_flags(_tool(work, id)).run_last)
     while ready:
         reads = list(takewhile(lambda id: _tool(work, id).read_only, ready[:SIDE_BY_SIDE]))
         together = reads or ready[:1]

@@ -79,8 +79,8 @@ def core_entry(kind: str, data: Any) -> Fact:
     if type_ is None:
         raise ValueError(f"the core has no entry kind {kind!r}{meant(kind, ENTRY_KINDS)}")
     made: Fact = data if isinstance(data, type_) else msgspec.convert(data or {}, type_)
-    if isinstance(made, TimerSet | TimerCleared):
-        checked_key(made.name, "the timer's name")
+    # Timers alone have a name.
+    checked_key(getattr(made, "name", kind), "the timer's name")
     return made
 
 

@@ -38,16 +38,15 @@ async def drain(work: Work) -> None:
 def record(work: Work, item: InboxItem) -> Any:
     """Record one item; its payload. An item that cannot be read is recorded without it."""
     data, message = payload(item)
-    n, key = item.n, item.key
     if isinstance(data, r.Answer):
         call = work.state.calls.get(data.call)
         late = call is None or call.status != "parked" or call.park != data.park
-        work.put(r.Answered(n=n, key=key, answer=data, late=late))
+        work.put(r.Answered(n=item.n, key=item.key, answer=data, late=late))
     elif isinstance(data, r.ChildEnded):
-        work.put(replace(data, n=n, key=key))
+        work.put(replace(data, n=item.n, key=item.key))
     else:
         raw = r.NULL if data is None else Raw(msgspec.json.encode(data))
-        work.put(r.Received(n=n, key=key, item=item.kind, data=raw), message)
+        work.put(r.Received(n=item.n, key=item.key, item=item.kind, data=raw), message)
     if isinstance(data, Entry):
         work.place(encode(0, 0.0, data.extension, data.kind, msgspec.json.decode(data.data)))
     elif isinstance(data, Erase):

@@ -45,8 +45,7 @@ class Runner:
     async def run(self) -> None:
         """Run until the task waits, with nothing that keeps it here, or has ended."""
         work, state = self.work, self.work.state
-        plugins = list(work.outside.installed)
-        changed = None if plugins == state.plugins else plugins
+        changed = None if (plugins := list(work.outside.installed)) == state.plugins else plugins
         work.put(r.Claimed(fence=work.claim.fence, worker=work.claim.worker, plugins=changed))
         resting = not state.ended and await self._steered(self._begin)
         while not resting:
