@@ -32,7 +32,7 @@ def checked_key(text: str, what: str) -> str:
     `what` names the thing in the error (`NotStorable`). Names are refused, not mended, since two mended names
     might become one.
     """
-    if not isinstance(text, str) or not 1 <= len(text) <= MAX_KEY_CHARS:
+    if not isinstance(text, str) or not 1 <= len(text) <= MAX_KEY_CHARS:  # type: ignore[redundant-expr]
         raise NotStorable(what, f"it has to be a text of 1 to {MAX_KEY_CHARS} characters")
     if "\0" in text or storable_text(text) != text:
         raise NotStorable(what, "it holds a NUL or a lone surrogate")
