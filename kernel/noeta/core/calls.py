@@ -68,8 +68,8 @@ async def _recovered(work: Work, call: Call, tool: Tool | None) -> bool:
         with anyio.move_on_after(RECOVER_SECONDS):
             try:
                 output = await tool.recover(work.use(call).input, work.outside.context(work, call, stage))
-            except Exception as error:
-                unknown = f"{unknown} Looking it up failed: {told(error)}"
+            except BaseException as error:
+                unknown = f"{unknown} Looking it up failed: {work.outside.fault(error)}"
         if isinstance(output, ToolOutput):
             await _land(work, call, stage, output)
             return False
@@ -180,8 +180,8 @@ async def _one(work: Work, call: Call) -> None:
         elif park and park.on == "children":
             running = {*work.state.live_children, *(spawn.child for spawn in stage.creates)}
             why = "" if park.keys and running.issuperset(park.keys) else "it waits for no children that run"
-    except Exception as error:
-        why = told(error)
+    except BaseException as error:
+        why = work.outside.fault(error)
     if why:
         stage, output = _stage(work, call), _error(f"{use.name} failed: {why}")
     await _land(work, call, stage, output)
@@ -234,8 +234,8 @@ async def withdraw(work: Work, call: Call, why: str) -> None:
             try:
                 given = await tool.resume(work.use(call).input, work.outside.context(work, call, stage), None)  # type: ignore[attr-defined]
                 output = given if isinstance(given, ToolOutput) and not given.park else output
-            except Exception as error:
-                stage, output = _stage(work, call), _error(f"{why} {told(error)}")
+            except BaseException as error:
+                stage, output = _stage(work, call), _error(f"{why} {work.outside.fault(error)}")
     _take(work, call, stage, output)
 
 

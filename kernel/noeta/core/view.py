@@ -158,7 +158,8 @@ class TaskView(CoreNotices):
     ) -> None:
         """Post to this task's inbox, or another existing task's, in the same append as the hook's records."""
         self._check_open("enqueue")
-        self.enqueued.append(self._post(task_id or self.task_id, dedupe_key or self.new_id(), body))
+        task, key = checked_key(task_id or self.task_id, "the task"), dedupe_key or self.new_id()
+        self.enqueued.append(post_of(task, checked_key(key, "the dedupe key"), body))
 
     def spawn(
         self,
@@ -176,7 +177,8 @@ class TaskView(CoreNotices):
         self._check_open("spawn")
         key, config = key or self.new_id(), dict(config or {})
         child = child_id(self.task_id, key)
-        self._post(child, key, prompt)
+        # What no log can hold raises here, in the plugin that made it.
+        post_of(child, checked_key(key, "the dedupe key"), prompt)
         encode(0, 0.0, CORE, TaskCreated.kind, TaskCreated(task=child, agent=agent, config=config, key=key))
         made = Spawn(child=child, agent=agent, prompt=prompt, config=config, queue=queue or "", key=key)
         self.creates.append(self.admit(replace(made, background=True)))
@@ -229,10 +231,6 @@ class TaskView(CoreNotices):
     def end(self) -> None:
         """The hook is over and what it staged is used or dropped."""
         self.hook, self.pending, self.creates, self.enqueued = self._outer.pop()
-
-    def _post(self, task: str, key: str, body: str | Message | NewEntry) -> Post:
-        """The post, when a log can hold it; what none can hold raises here, in the plugin that made it."""
-        return post_of(checked_key(task, "the task"), checked_key(key, "the dedupe key"), body)
 
     def _check_open(self, method: str) -> None:
         if not self.hook:

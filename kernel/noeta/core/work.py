@@ -59,7 +59,8 @@ class Outside:
       task that waits for this reason is to be taken up again without a word from outside.
     - `live` is told of deltas and of what a call reports while it runs.
     - `context` makes what a call sees, staging on the view. `view` are more fields of every `TaskView`.
-    - `check_schema` and `spill` are the toolkit's.
+    - `check_schema`, `spill` and `fault`, which says what a call raised, or raises what is no failure of it,
+      are the toolkit's.
     """
 
     log: Log
@@ -76,6 +77,7 @@ class Outside:
     context: Callable[[Work, Call, TaskView], ToolContext]
     check_schema: Callable[[dict[str, Any], object], str | None]
     spill: Callable[[str, str], str]
+    fault: Callable[[BaseException], str]
     redeliver: Callable[[Work], Awaitable[None]]
     retry_at: Callable[[Work, str], Awaitable[float | None]]
     installed: Sequence[r.Plugin] = ()

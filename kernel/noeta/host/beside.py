@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable
 
 import anyio
 
+from noeta.toolkit.strays import fault
+
 
 async def beside(main: Callable[[], Awaitable[None]], *others: Callable[[], Awaitable[None]]) -> None:
     """Run `main`, and `others` beside it until it is done.
@@ -17,8 +19,10 @@ async def beside(main: Callable[[], Awaitable[None]], *others: Callable[[], Awai
     async def run(part: Callable[[], Awaitable[None]]) -> None:
         try:
             await part()
-        except Exception as error:
-            errors.append(error)
+        except BaseException as error:
+            # A group takes a cancel that nobody asked for as a way to end, and says nothing.
+            lost = RuntimeError(f"{fault(error)} came out of something that was not stopped")
+            errors.append(error if isinstance(error, Exception) else lost)
         if part is main or errors:
             group.cancel_scope.cancel()
 

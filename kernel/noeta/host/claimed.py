@@ -29,6 +29,7 @@ from noeta.toolkit.errors import Duplicate
 from noeta.toolkit.history import history, whole
 from noeta.toolkit.limits import unlimited
 from noeta.toolkit.store import Store
+from noeta.toolkit.strays import fault
 
 
 @dataclass(kw_only=True)
@@ -90,6 +91,7 @@ async def take_up(
         wake=wake,
         check_schema=means.check_schema,
         spill=means.spill,
+        fault=fault,
         installed=composed.plugins,
         kept=kept,
         snapshot=snapshot,

@@ -24,6 +24,7 @@ from noeta.core.text import meant, storable_text
 from noeta.toolkit.errors import ComposeError
 from noeta.toolkit.provider import Provider
 from noeta.toolkit.sanitize import storable
+from noeta.toolkit.strays import fault
 
 RETRIED = frozenset({"rate_limit", "overloaded", "network", "timeout", "server"})
 """The categories of `ProviderError` that may pass by themselves."""
@@ -198,8 +199,8 @@ class _Stream:
                     # What the connection does after its last word is of no interest.
                     with anyio.move_on_after(CLOSE_SECONDS):
                         await close()
-        except Exception as error:
-            known = error if isinstance(error, ProviderError) else ProviderError("server", told(error))
+        except BaseException as error:
+            known = error if isinstance(error, ProviderError) else ProviderError("server", fault(error))
             self.error = _again(known, str(known.detail)[:MAX_DETAIL_CHARS], known.retry_at)
 
     def heard_at(self, now: float) -> float:

@@ -23,6 +23,7 @@ from noeta.core.view import Views
 from noeta.toolkit.answers import checked
 from noeta.toolkit.hooks import GATES, Hook
 from noeta.toolkit.limits import LIMIT, Limit, unlimited
+from noeta.toolkit.strays import stray
 
 WHY_CHARS = 2_000
 """How much of what an error says is recorded and told."""
@@ -290,12 +291,12 @@ def _raised(impl: Impl, desk: Views, error: BaseException) -> Any:
         raise error
     if impl.viewed:
         desk.drop(impl.plugin, impl.hook.name)
-    if not isinstance(error, Exception):
+    if not isinstance(error, Exception) and not stray(error):
         raise error
     return _failed(impl, desk, error)
 
 
-def _failed(impl: Impl, desk: Views, error: Exception) -> Any:
+def _failed(impl: Impl, desk: Views, error: BaseException) -> Any:
     """Record the failure; what stands for the answer under the plugin's policy. Raises `PluginFailure`."""
     plugin, hook, why = impl.plugin, impl.hook, storable_text(told(error))[:WHY_CHARS]
     desk.failed(plugin, hook.name, why, impl.on_error)
