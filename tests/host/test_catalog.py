@@ -246,7 +246,8 @@ def test_what_is_no_factory_of_its_port_is_refused(site: Any, group: str, value:
     catalog = Catalog()
     says = says.replace("aclose", {STORES: "aclose", PROVIDERS: "aclose"}.get(group, "cwd"))
     ask = {STORES: catalog.store, PROVIDERS: catalog.provider}.get(group, catalog.env)
-    with pytest.raises(ComposeError, match=re.escape(f"Plugin 'wrong', {group}: {says}")):
+    kind = GROUPS[group].capitalize()
+    with pytest.raises(ComposeError, match=re.escape(f"{kind} 'wrong', {group}: {says}")):
         ask("wrong:" if group == STORES else "wrong")
 
 

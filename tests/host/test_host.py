@@ -16,6 +16,7 @@ from noeta.core.errors import NotStorable
 from noeta.core.extension import Extension
 from noeta.core.items import NewEntry
 from noeta.core.messages import Image, Message, Text, Thinking, ToolResult, ToolUse, user
+from noeta.core.parts import ContextPart
 from noeta.core.ports import Delta, ModelRequest
 from noeta.core.records import Notice, Recorded
 from noeta.core.tool import Park, ToolContext, ToolFlags, ToolOutput, text_output
@@ -183,6 +184,14 @@ async def test_what_cannot_be_is_refused_at_once() -> None:
         Host([Agent("a", plugins=[Tools])])  # type: ignore[list-item]
     with pytest.raises(ComposeError, match="'redis'"):
         Host([], store="redis:")
+    with pytest.raises(ValueError, match="two agents have the name 'a'"):
+        Host([Agent("a"), Agent("b"), Agent("a")])
+    with pytest.raises(ValueError, match="no name"):
+        Host([Agent(" ")])
+    with pytest.raises(TypeError, match=r"'a'; write a list, \[agent\]"):
+        Host(Agent("a"))  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="holds a str"):
+        Host(["a"])  # type: ignore[list-item]
     async with world.host as host:
         with pytest.raises(ValueError, match="did you mean 'agent'"):
             await host.start("agnet", "hi")
@@ -191,6 +200,10 @@ async def test_what_cannot_be_is_refused_at_once() -> None:
                 await verb("nobody")
         with pytest.raises(UnknownTask):
             await host.post("nobody", "hi")
+        with pytest.raises(TypeError, match="not a int"):
+            await host.start("agent", 5)  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match="not a NoneType"):
+            await host.post("nobody", None)  # type: ignore[arg-type]
         assert await host.tasks() == []
 
 
@@ -269,7 +282,7 @@ async def test_a_question_is_an_outcome_and_its_answer_goes_on() -> None:
         await host.answer(outcome.task, asked.call, {"Which colour?": "red"}, by="ann")
         assert (await host.wait(outcome.task)).text == "Red it is."
         assert results(world.provider.requests[1]) == ["colour: red"]
-        with pytest.raises(NotWaiting):
+        with pytest.raises(NotWaiting, match="for an answer: it is settled"):
             await host.answer(outcome.task, asked.call, {"Which colour?": "blue"}, by="bob")
 
 
@@ -289,13 +302,16 @@ async def test_an_answer_to_what_does_not_wait_is_refused() -> None:
     async with world.host as host, here:
         outcome = await host.run("agent", "go")
         [asked] = outcome.asks
-        for task_call, park in (("c9", None), (asked.call, 2)):
-            with pytest.raises(NotWaiting):
+        for task_call, park, why in (
+            ("c9", None, f"or was never made.*; these wait: {asked.call}"),
+            (asked.call, 2, "it is in wait 1, not 2"),
+        ):
+            with pytest.raises(NotWaiting, match=why):
                 await host.answer(outcome.task, task_call, {}, by="ann", park=park)
         with pytest.raises(ValueError, match="'maybe'"):
             await host.answer(outcome.task, asked.call, "maybe", by="ann")
     await here.answer(outcome.task, asked.call, {"Which colour?": "red"}, by="ann")
-    with pytest.raises(Duplicate):
+    with pytest.raises(Duplicate, match=f"somebody answered call '{asked.call}'"):
         await here.answer(outcome.task, asked.call, {"Which colour?": "blue"}, by="bob")
 
 
@@ -337,7 +353,21 @@ async def test_a_wait_for_the_model_is_an_outcome() -> None:
     world = World([ProviderError("rate_limit", "quota", retry_at=at)])
     async with world.host as host:
         outcome = await host.run("agent", "hi")
-    assert (outcome.status, outcome.reason) == ("waiting", "provider")
+    assert (outcome.status, outcome.reason, outcome.text) == ("waiting", "provider", "quota")
+
+
+async def test_a_wait_for_a_plugin_says_what_failed() -> None:
+    class Parks(Extension):
+        name = "parks"
+        on_error: ClassVar[dict[str, str]] = {"context": "park"}
+
+        def context(self, view: TaskView) -> list[ContextPart]:
+            raise OSError("the disk is gone")
+
+    async with Host([Agent("a", plugins=[Parks()])]) as host:
+        outcome = await host.run("a", "hi")
+    assert (outcome.status, outcome.reason) == ("waiting", "plugin")
+    assert outcome.text == "Plugin 'parks' failed in context. OSError: the disk is gone"
 
 
 # ---- other pasts

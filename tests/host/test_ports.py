@@ -216,9 +216,9 @@ async def test_what_was_opened_is_closed_also_when_the_host_is_cancelled(install
 
 
 def test_nothing_is_opened_for_agents_that_cannot_be_put_together(installed: Any) -> None:
-    with pytest.raises(ComposeError, match="'absent', agent 'agent'"):
-        Host([agent(), Agent("agent", plugins=["absent"])], store="kept:", env="place")
-    with pytest.raises(ComposeError, match="no installed store"):
+    with pytest.raises(ComposeError, match="'absent', agent 'other'"):
+        Host([agent(), Agent("other", plugins=["absent"])], store="kept:", env="place")
+    with pytest.raises(ComposeError, match=r"Store 'absent', .*: no installed store"):
         Host([agent()], store="absent:", env="place")
     assert installed().opened == []
 

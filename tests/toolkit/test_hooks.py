@@ -23,7 +23,7 @@ from noeta.core.state import Problem, TaskState
 from noeta.core.tool import ToolContext, ToolOutput, text_output
 from noeta.core.view import TaskView, Views
 from noeta.host.registry import Registry
-from noeta.toolkit.dispatch import Hooks
+from noeta.toolkit.dispatch import LOGGED, Hooks
 from noeta.toolkit.hooks import HOOKS, Hook
 from noeta.toolkit.limits import unlimited
 
@@ -683,3 +683,25 @@ def test_each_row_of_the_table_fits_its_method(hook: Hook) -> None:
     parameters = list(inspect.signature(hook.spec).parameters.values())[1:]
     assert all(parameter.default is parameter.empty for parameter in parameters)
     assert hook.name in ARGUMENTS or hook.on_error == "broken"
+
+
+def test_a_failure_is_logged_once_with_its_place_in_the_code(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("noeta.toolkit.dispatch._logged", set())
+    hooks, desk = composed(made(HOOKS["context"], "bad", boom))
+    for _ in range(3):
+        hooks.context(desk)
+    [record] = caplog.records
+    assert (record.name, record.levelname) == ("noeta", "WARNING")
+    assert record.getMessage() == "plugin 'bad' failed in context: ValueError: boom"
+    assert "in boom" in caplog.text
+    assert len(desk.failures) == 3
+
+
+def test_what_is_remembered_of_logged_failures_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    logged = {("p", "context", str(number)) for number in range(LOGGED)}
+    monkeypatch.setattr("noeta.toolkit.dispatch._logged", logged)
+    hooks, desk = composed(made(HOOKS["context"], "bad", boom))
+    hooks.context(desk)
+    assert logged == {("bad", "context", "ValueError: boom")}

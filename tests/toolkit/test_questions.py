@@ -31,7 +31,7 @@ def test_questions_need_texts_of_their_own(asked: tuple[Question, ...]) -> None:
 
 @pytest.mark.parametrize("asked", ["x", {"header": "x"}, {"question": 5}, {"question": "q", "options": "ab"}])
 def test_a_question_of_another_form_is_refused(asked: Question) -> None:
-    with pytest.raises(ValueError, match=r"Expected|missing"):
+    with pytest.raises(ValueError, match=r"takes questions such as .* (Expected|Object missing)"):
         ask(asked)
 
 

@@ -33,13 +33,15 @@ class Agents(Mapping[str, Composed]):
     """The agents of a host by name. Agents that name the same plugin share one instance of it.
 
     Raises `ComposeError` for one that cannot be put together, and `SettingsError` for a plugin that is named
-    and cannot do without settings.
+    and cannot do without settings. Raises `TypeError` for what is no list of agents, and `ValueError` for an
+    agent without a name and for two of one name.
     """
 
     def __init__(
         self, agents: Sequence[Agent], registry: Registry | None = None, catalog: Catalog | None = None
     ) -> None:
         registry, found = registry or Registry(), _Found(catalog or Catalog())
+        _check(agents)
         self.by_name: Mapping[str, Agent] = {agent.name: found.plugins_of(agent) for agent in agents}
         self._composed = {name: _composed(agent, registry) for name, agent in self.by_name.items()}
 
@@ -76,6 +78,20 @@ class _Found:
                 self._made[name] = self._catalog.extension(name, place)
         made = [self._made[each] if isinstance(each, str) else each for each in agent.plugins]
         return replace(agent, plugins=made)
+
+
+def _check(agents: Sequence[Agent]) -> None:
+    if isinstance(agents, Agent):
+        raise TypeError(f"agents is the one agent {agents.name!r}; write a list, [agent]")
+    names: set[str] = set()
+    for agent in agents:
+        if not isinstance(agent, Agent):
+            raise TypeError(f"the list of agents holds a {type(agent).__name__}; write Agent(...)")
+        if not agent.name.strip():
+            raise ValueError("an agent has no name; write Agent('coder', ...)")
+        if agent.name in names:
+            raise ValueError(f"two agents have the name {agent.name!r}; rename or drop one of them")
+        names.add(agent.name)
 
 
 def _composed(agent: Agent, registry: Registry) -> Composed:

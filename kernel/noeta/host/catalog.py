@@ -119,7 +119,9 @@ class Catalog:
         members = [*inspect.get_annotations(port), *(each for each in dir(port) if each[0] != "_")]
         if missing := [each for each in members if not hasattr(made, each)]:
             why = f"its factory gave a {type(made).__name__}, which has no {missing[0]!r}"
-            raise ComposeError(name, group, why, f"Tell those who make {offer.distribution}")
+            raise ComposeError(
+                name, group, why, f"Tell those who make {offer.distribution}", kind=GROUPS[group]
+            )
         return made
 
     def _imported(self, group: str, name: str, place: str) -> _Offer:
@@ -127,13 +129,14 @@ class Catalog:
             others = [each for each in GROUPS if (each, name) in self._offers]
             hint = f"; it is a {GROUPS[others[0]]}" if others else meant(name, self._names(group))
             why = f"no installed {GROUPS[group]} has this name{hint}"
-            raise ComposeError(name, place, why, "Install what has it, or give the object itself")
+            way_out = "Install what has it, or give the object itself"
+            raise ComposeError(name, place, why, way_out, kind=GROUPS[group])
         offer = offers[0]
         if offer.seconds is None:
             offer.load()
         if offer.reason:
             way_out = f"Mend or remove {offer.distribution} {offer.version}"
-            raise ComposeError(name, place, offer.reason, way_out)
+            raise ComposeError(name, place, offer.reason, way_out, kind=GROUPS[group])
         return offer
 
     def _names(self, group: str) -> list[str]:

@@ -16,7 +16,8 @@ from noeta.core.items import Cancel, Erase, Interrupt, NewEntry, Post, encode_bo
 from noeta.core.messages import Message
 from noeta.core.ports import Clock, Ids
 from noeta.core.records import CORE, Answer, Answered, Recorded, TaskCreated
-from noeta.core.state import TaskState
+from noeta.core.state import Call, TaskState
+from noeta.core.text import meant
 from noeta.core.view import child_id
 from noeta.host.agents import Agents
 from noeta.host.beside import beside
@@ -58,8 +59,8 @@ class Host:
 
     Names, also those in an agent's list of plugins, are looked up in `catalog`. Raises `ComposeError` for
     agents that cannot be put together and for names that lead to nothing that works, `SettingsError` for a
-    named plugin or port that needs settings, `ValueError` for a store without a scheme, and what a store
-    raises that cannot be opened.
+    named plugin or port that needs settings, `ValueError` for a store without a scheme and for two agents of
+    one name, and what a store raises that cannot be opened.
 
     Between entering and leaving, a worker runs up to `capacity` tasks at once, of `queues` (None: of all); a
     host that `works` not only posts and reads. Leaving stops it at safe points: what runs goes on with
@@ -150,9 +151,12 @@ class Host:
         """Begin a task; its id. With `one_shot` its first turn ends it.
 
         With a `key` that was used before, the task begun then is the answer, whatever the rest says. Raises
-        `ValueError` for an unknown agent, and `NotStorable` for a config that no log can hold.
+        `ValueError` for an unknown agent, `TypeError` for a prompt that is no message, and `NotStorable` for
+        one that is blank or a config that no log can hold.
         """
         plugins = list(self._agents.known(agent).plugins)
+        if prompt is not None:
+            _check(prompt)
         place = {} if cwd is None else {"cwd": self._env.path(cwd) if self._env else cwd}
         task = self._name("start", key)
         created = TaskCreated(
@@ -220,8 +224,10 @@ class Host:
     async def post(self, task: str, body: str | Message | NewEntry, *, dedupe_key: str | None = None) -> bool:
         """Put a message, or a plugin's entry, into a task's inbox.
 
-        False when something was posted with this `dedupe_key` before: that stands. Raises `TaskOver`.
+        False when something was posted with this `dedupe_key` before: that stands. Raises `TaskOver`,
+        `TypeError` for a body that is no message, and `NotStorable` for one that is blank.
         """
+        _check(body)
         return await self._post(post_of(task, dedupe_key or self._ids.new(), body))
 
     async def answer(
@@ -243,10 +249,11 @@ class Host:
         for a call that does not wait, `Duplicate` when somebody was quicker, and `ValueError` for a verdict
         that is neither and for values that no log can hold.
         """
-        given = (await self._reader.state(task)).calls.get(call)
+        state = await self._reader.state(task)
+        given = state.calls.get(call)
         park = given.park if given and park is None else park
         if given is None or given.status != "parked" or given.on == "children" or given.park != park:
-            raise NotWaiting(task, call)
+            raise NotWaiting(task, call, _why(state, call, given, park))
         is_verdict = isinstance(verdict_or_values, str)
         if is_verdict and verdict_or_values not in ("allow", "deny"):
             raise ValueError(f"the verdict is {verdict_or_values!r}; it can be 'allow' or 'deny'")
@@ -263,7 +270,11 @@ class Host:
         )
         # One that no log can hold would take the place of another for good.
         encode(0, 0.0, CORE, Answered.kind, Answered(n=0, key="", answer=answer))
-        await self._store.post(_item(task, f"answer:{call}:{park}", "answer", answer))
+        try:
+            await self._store.post(_item(task, f"answer:{call}:{park}", "answer", answer))
+        except Duplicate as error:
+            why = f"somebody answered call {call!r} of task {task!r} before"
+            raise Duplicate(why, reason=error.reason) from error
 
     async def interrupt(self, task: str, *, by: str = "") -> bool:
         """Stop the turn that is under way, and no later one. False when there is none."""
@@ -342,3 +353,23 @@ def _item(task: str, key: str, kind: str, data: object) -> Post:
 
 def _cut(text: str, name: str) -> str:
     return cut_middle(text, PREVIEW_CHARS, "The whole was not saved.")
+
+
+def _check(body: object) -> None:
+    if not isinstance(body, str | Message | NewEntry):
+        raise TypeError(f"a message is a text, a Message or a NewEntry, not a {type(body).__name__}")
+
+
+def _why(state: TaskState, call: str, found: Call | None, park: int | None) -> str:
+    """Why a call does not wait for this answer."""
+    if found is None:
+        waiting = [open.id for open in state.open_calls if open.status == "parked" and open.on != "children"]
+        known = f"; these wait: {', '.join(waiting)}" if waiting else ""
+        return f"it is settled, or was never made{meant(call, state.calls)}{known}"
+    if found.status == "done":
+        return "it is done"
+    if found.status == "answered":
+        return "it was answered before"
+    if found.status != "parked":
+        return "it has not asked yet, or runs"
+    return "it waits for child tasks" if found.on == "children" else f"it is in wait {found.park}, not {park}"

@@ -9,12 +9,19 @@ from msgspec import Struct
 
 from noeta.core import records as r
 from noeta.core.codec import decode, recorded
+from noeta.core.entries import Notice
 from noeta.core.messages import Usage
 from noeta.core.state import TaskState
 from noeta.host.reading import Reader, children_of
 from noeta.toolkit.history import whole
 from noeta.toolkit.store import Store, TaskRow
 
+WHYS = {
+    "provider": ["core.model_failed"],
+    "plugin": ["core.plugin_failed", "core.notice"],
+    "quarantined": ["core.notice"],
+}
+"""The records that say why a task waits, by the reason of its wait."""
 ENDS = tuple(f"core.{kind}" for kind in ("turn_done", "turn_failed", "interrupted", "task_ended"))
 
 
@@ -38,7 +45,8 @@ class Outcome(Struct, frozen=True, kw_only=True):
     - `status`: how the last turn, or the task, ended: ``done``, ``failed``, ``interrupted``, ``cancelled``.
       Or ``waiting``: `reason` says for what (``question``, ``children``, ``provider``, ``plugin``,
       ``quarantined``, or ``idle`` when there was no turn yet).
-    - `text`: the answer, or what failed. `data`: the answer as `Host.run` was asked to read it.
+    - `text`: the answer, or what failed, also while the task waits for that to work again. `data`: the answer
+      as `Host.run` was asked to read it.
     - `asks`: the calls that wait for a person, those of children included.
     - `usage`: all that the task has used.
     """
@@ -61,7 +69,10 @@ async def outcome_of(store: Store, reader: Reader, row: TaskRow) -> Outcome | No
         return None
     state = await reader.state(row.task)
     if row.status == "waiting" and row.reason != "idle":
-        return Outcome(task=row.task, status="waiting", reason=row.reason, asks=asks, usage=state.usage)
+        text = await _why(store, row)
+        return Outcome(
+            task=row.task, status="waiting", reason=row.reason, text=text, asks=asks, usage=state.usage
+        )
     lines = await store.read(row.task, row.through, only=ENDS)
     if not lines:
         return Outcome(task=row.task, status="waiting", reason="idle", usage=state.usage)
@@ -75,6 +86,20 @@ async def outcome_of(store: Store, reader: Reader, row: TaskRow) -> Outcome | No
         case r.TaskEnded():
             status, text, reason, data = last.data.status, last.data.text, last.data.reason, last.data.data
     return Outcome(task=row.task, status=status, text=text, data=data, reason=reason, usage=state.usage)
+
+
+async def _why(store: Store, row: TaskRow) -> str:
+    """What failed, if the task waits for that to work again."""
+    lines = await store.read(row.task, row.through, only=WHYS[row.reason]) if row.reason in WHYS else []
+    for line in reversed(lines):
+        match recorded(await whole(store, decode(line))).data:
+            case r.ModelFailed(detail=detail):
+                return detail
+            case r.PluginFailed(plugin=plugin, hook=hook, error=error, policy="park"):
+                return f"Plugin {plugin!r} failed in {hook}. {error}"
+            case Notice(topic=row.reason, text=text):
+                return text
+    return ""
 
 
 async def _asks(store: Store, reader: Reader, row: TaskRow) -> list[Asked] | None:

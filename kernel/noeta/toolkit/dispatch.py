@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -27,6 +28,11 @@ from noeta.toolkit.strays import stray
 
 WHY_CHARS = 2_000
 """How much of what an error says is recorded and told."""
+LOGGED = 1_000
+"""How many failures are remembered as logged. One that comes at every step is logged once."""
+
+_log = logging.getLogger("noeta")
+_logged: set[tuple[str, str, str]] = set()
 
 
 class Impl(NamedTuple):
@@ -300,6 +306,7 @@ def _failed(impl: Impl, desk: Views, error: BaseException) -> Any:
     """Record the failure; what stands for the answer under the plugin's policy. Raises `PluginFailure`."""
     plugin, hook, why = impl.plugin, impl.hook, storable_text(told(error))[:WHY_CHARS]
     desk.failed(plugin, hook.name, why, impl.on_error)
+    _say((plugin, hook.name, why), error)
     if hook.name == "on_event":
         desk.behind.add(plugin)
     if impl.on_error == "open":
@@ -312,3 +319,12 @@ def _failed(impl: Impl, desk: Views, error: BaseException) -> Any:
             is_error=True,
         )
     raise PluginFailure(plugin, hook.name, why, impl.on_error) from error
+
+
+def _say(failure: tuple[str, str, str], error: Exception) -> None:
+    """Log a failure with its place in the code, which no record holds."""
+    if failure not in _logged:
+        if len(_logged) >= LOGGED:
+            _logged.clear()
+        _logged.add(failure)
+        _log.warning("plugin %r failed in %s: %s", *failure, exc_info=error)

@@ -69,24 +69,27 @@ class Changed(NoetaError):
 class ComposeError(NoetaError):
     """An agent cannot be put together, or what a host is to use does not exist or does not work.
 
-    `plugin` is at fault, `place` says where in it or who wants it, `way_out` what to do.
+    `plugin` is at fault, `place` says where in it or who wants it, `way_out` what to do. `kind` is what it is
+    when it is no plugin, such as a store.
     """
 
-    def __init__(self, plugin: str, place: str, why: str, way_out: str) -> None:
+    def __init__(self, plugin: str, place: str, why: str, way_out: str, *, kind: str = "plugin") -> None:
         self.plugin: str = plugin
         self.place: str = place
         self.why: str = why
         self.way_out: str = way_out
-        super().__init__(f"Plugin {plugin!r}, {place}: {why}. {way_out}.")
+        super().__init__(f"{kind.capitalize()} {plugin!r}, {place}: {why}. {way_out}.")
 
 
 class NotWaiting(NoetaError):
-    """The call does not wait for an answer: it runs, is settled, or was never made."""
+    """The call does not wait for an answer: it runs, is settled, or was never made. `why` says which."""
 
-    def __init__(self, task: str, call: str) -> None:
+    def __init__(self, task: str, call: str, why: str = "") -> None:
         self.task: str = task
         self.call: str = call
-        super().__init__(f"Call {call!r} of task {task!r} does not wait for an answer.")
+        self.why: str = why
+        tail = f": {why}" if why else ""
+        super().__init__(f"Call {call!r} of task {task!r} does not wait for an answer{tail}.")
 
 
 class NoRequest(NoetaError):

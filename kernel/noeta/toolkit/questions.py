@@ -37,7 +37,10 @@ def ask(*questions: Question) -> Park:
     Raises `ValueError` for no question, one of another form, an empty one, or the same one twice: answers go
     by their text.
     """
-    texts = [question["question"] for question in msgspec.convert(questions, tuple[Question, ...])]
+    try:
+        texts = [question["question"] for question in msgspec.convert(questions, tuple[Question, ...])]
+    except msgspec.ValidationError as error:
+        raise ValueError(f"ask() takes questions such as {{'question': 'Where to?'}}. {error}") from None
     if not all(texts) or len(set(texts)) < len(texts) or not texts:
         raise ValueError(f"ask() takes questions with a text of their own, not {texts}")
     return Park(on="question", detail={"questions": list(questions)})
