@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import json
-import os
-import subprocess
-import sys
 import tempfile
 import tracemalloc
+from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
 
 import decoding
+from floor import floor
 from logs import log
 from measure import Spread, Value, exact, fresh, ratios, resident, rounds, spread
 from plugins import PLUGINS
@@ -96,9 +94,7 @@ def measure(quick: bool) -> list[Value]:
         Value("rebuild", "rate of that rebuild, of reading and decoding everything", share, "%"),
         *_memory(last),
     ]
-    if floor := os.environ.get("NOETA_FLOOR"):
-        values.append(_floor(floor, 10_000, spread(taken[10_000]["snapshot"])))
-    return values
+    return [*values, *_floor(10_000, spread(taken[10_000]["snapshot"]))]
 
 
 def _resume(key: str, log_: str, of: dict[str, list[float]]) -> list[Value]:
@@ -127,13 +123,10 @@ def _memory(size: int) -> list[Value]:
     return [Value(key, words, exact(value / traced["live"]), "x", of) for key, words, value in named if value]
 
 
-def _floor(program: str, size: int, ours: Spread) -> Value:
+def _floor(size: int, ours: Spread) -> Iterator[Value]:
     """Our resume over that of a program without a framework, which reads its log from SQLite. Wall time."""
-
-    def ask(case: str, **given: object) -> dict[str, float]:
-        command = [sys.executable, program, "one", case, json.dumps(given)]
-        return dict(json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout))
-
-    ask("seed", records=size)
-    theirs = median(ask("resume", records=size, how="lazy")["ready_s"] for _ in range(5))
-    return Value("floor", f"snapshot and tail, {size:,} records, of the floor's", ours.times(1 / theirs), "x")
+    if floor("seed", records=size):
+        found = [floor("resume", records=size, how="lazy") or {} for _ in range(5)]
+        theirs = median(each["ready_s"] for each in found)
+        of = f"snapshot and tail, {size:,} records, of the floor's"
+        yield Value("floor", of, ours.times(1 / theirs), "x")
