@@ -321,7 +321,7 @@ def _failed(impl: Impl, desk: Views, error: BaseException) -> Any:
     raise PluginFailure(plugin, hook.name, why, impl.on_error) from error
 
 
-def _say(failure: tuple[str, str, str], error: Exception) -> None:
+def _say(failure: tuple[str, str, str], error: BaseException) -> None:
     """Log a failure with its place in the code, which no record holds."""
     if failure not in _logged:
         if len(_logged) >= LOGGED:
