@@ -258,6 +258,34 @@ async def test_what_no_log_can_hold_is_refused_where_it_is_posted(body: Any) -> 
         assert (await host.wait(task)).text == "Hello."
 
 
+NONSENSE: dict[str, Any] = {
+    "capacity": {"capacity": 0},
+    "queues": {"queues": "night"},
+    "lease": {"lease": 0.2},
+    "lease is": {"lease": float("nan")},
+    "grace": {"grace": -1.0},
+}
+
+
+@pytest.mark.parametrize("setting", NONSENSE)
+async def test_a_setting_of_the_worker_that_makes_no_sense_is_refused(setting: str) -> None:
+    with pytest.raises(ValueError, match=setting):
+        Host([], **NONSENSE[setting])
+
+
+async def test_two_agents_of_one_name_are_refused() -> None:
+    with pytest.raises(ValueError, match="two agents are named 'a'"):
+        Host([Agent("b"), Agent("a", model="x:1"), Agent("a", model="x:2")])
+
+
+async def test_a_host_that_was_left_says_that_it_cannot_be_entered_again() -> None:
+    world = World(["Hello."])
+    async with world.host as host:
+        assert (await host.run("agent", "hi")).text == "Hello."
+    with pytest.raises(RuntimeError, match="make another one"):
+        await world.host.__aenter__()
+
+
 # ---- speaking
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
     from noeta.host.sync import SyncHost
 
 LOOK_SECONDS = 1.0
+LEAST_LEASE_SECONDS = 1.0
+"""With a shorter lease, a worker that is only busy would lose its tasks, or end its process."""
 
 
 class Host:
@@ -59,13 +62,14 @@ class Host:
 
     Names, also those in an agent's list of plugins, are looked up in `catalog`. Raises `ComposeError` for
     agents that cannot be put together and for names that lead to nothing that works, `SettingsError` for a
-    named plugin or port that needs settings, `ValueError` for a store without a scheme and for two agents of
-    one name, and what a store raises that cannot be opened.
+    named plugin or port that needs settings, `ValueError` for a store without a scheme, two agents of one
+    name and a number that makes no sense, and what a store raises that cannot be opened.
 
     Between entering and leaving, a worker runs up to `capacity` tasks at once, of `queues` (None: of all); a
-    host that `works` not only posts and reads. Leaving stops it at safe points: what runs goes on with
-    another host, or the next one. `lease` is how many seconds others wait for this host when it is gone,
-    `grace` how many it waits for its own calls when it stops. Long results are saved in `spill_dir`.
+    host that `works` not only posts and reads. It is entered once. Leaving stops it at safe points: what
+    runs goes on with another host, or the next one. `lease` is how many seconds others wait for this host
+    when it is gone, `grace` how many it waits for its own calls when it stops. Long results are saved in
+    `spill_dir`.
 
     Every verb may also raise the errors of the store, and `UnknownTask` for a task that is not in it.
     """
@@ -86,6 +90,8 @@ class Host:
         works: bool = True,
         spill_dir: str | None = None,
     ) -> None:
+        if why := _nonsense(capacity, queues, lease, grace):
+            raise ValueError(why)
         self._clock, self._ids = clock or SystemClock(), ids or RandomIds()
         self.catalog: Catalog = Catalog()
         self._agents = Agents(agents, catalog=self.catalog)
@@ -108,9 +114,12 @@ class Host:
         )
         settings: dict[str, Any] = {"capacity": capacity, "queues": queues, "lease": lease, "grace": grace}
         self._worker = Worker(means, tell=self._followers.tell, **settings)
-        self._works = works
+        self._works, self._entered = works, False
 
     async def __aenter__(self) -> Self:
+        if self._entered:
+            raise RuntimeError("a host is entered once: what it opened is closed by now; make another one")
+        self._entered = True
         self._tasks = anyio.create_task_group()
         await self._tasks.__aenter__()
         if self._works:
@@ -345,6 +354,17 @@ class Host:
         except Duplicate:
             return False
         return True
+
+
+def _nonsense(capacity: int, queues: object, lease: float, grace: float) -> str:
+    """What is wrong with the settings of a worker, else the empty text."""
+    if capacity < 1:
+        return f"the capacity is {capacity}; a worker runs 1 task at least"
+    if isinstance(queues, str):
+        return f"queues is a text; write [{queues!r}]"
+    if not LEAST_LEASE_SECONDS <= lease < math.inf:
+        return f"the lease is {lease:g} s; it has to be {LEAST_LEASE_SECONDS:g} s at least, and to end"
+    return "" if 0 <= grace < math.inf else f"the grace is {grace:g} s; it has to be 0 or more, and to end"
 
 
 def _item(task: str, key: str, kind: str, data: object) -> Post:

@@ -48,7 +48,7 @@ class Watchdog:
             before, still = still, still + TICK_SECONDS if self._beats == seen else 0.0
             seen = self._beats
             if before < REPORT_SECONDS <= still:
-                _log.warning("the event loop stands still in a call that does not wait:\n%s", _where(loop))
+                _log.warning("the event loop has not come round for %g s; it is in:\n%s", still, _where(loop))
             if still >= self._lease and self._busy():
                 text = "the event loop stood still for %g s, a whole lease: this process ends now\n%s"
                 _log.critical(text, still, _where(loop))
