@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import sys
+from textwrap import dedent
 from typing import Any
 
 import pytest
@@ -266,6 +267,45 @@ def test_a_plugin_that_cannot_do_without_settings_says_which(site: Any) -> None:
     site.install("noeta-one", {EXTENSIONS: {"one": "one_m:Plugin"}}, one_m=source)
     with pytest.raises(SettingsError, match="'one', setting 'root': it is missing"):
         Catalog().extension("one")
+
+
+LOOKED_AT = {
+    "its name": """
+        class Meta(type):
+            @property
+            def name(cls):
+                raise ValueError("there is none")
+    """,
+    "its version": """
+        class Meta(type):
+            name = "odd"
+
+            def __setattr__(cls, name, value):
+                raise ValueError("there is none")
+    """,
+}
+
+
+@pytest.mark.parametrize("meta", LOOKED_AT.values(), ids=LOOKED_AT)
+def test_a_class_that_raises_when_it_is_looked_at_is_an_entry_with_its_reason(site: Any, meta: str) -> None:
+    source = dedent(meta) + dedent("""
+        from noeta import Extension
+
+        class Plugin(Extension, metaclass=Meta):
+            version = ""
+    """)
+    site.install("odd", {EXTENSIONS: {"odd": "odd_class:Plugin"}}, odd_class=source)
+    catalog = Catalog()
+    with pytest.raises(ComposeError, match="it cannot be looked at: ValueError: there is none"):
+        catalog.extension("odd")
+    assert states(catalog, "odd") == {"odd": "failed"}
+
+
+def test_a_plugin_that_ends_the_process_when_it_is_made_is_refused(site: Any) -> None:
+    source = plugin("quits") + "\n        def __init__(self):\n            raise SystemExit(4)\n"
+    site.install("quits", {EXTENSIONS: {"quits": "quitting:Plugin"}}, quitting=source)
+    with pytest.raises(ComposeError, match="SystemExit: 4"):
+        Catalog().extension("quits")
 
 
 def test_a_plugin_that_cannot_be_made_without_arguments_says_so(site: Any) -> None:

@@ -272,3 +272,12 @@ def test_settings_that_do_not_fit_together_are_refused_with_what_their_struct_sa
     cls = type("Limits", (Extension,), {"name": "limits", "Settings": Range})
     with pytest.raises(SettingsError, match=r"^Plugin 'limits', its settings: low is above high\.$"):
         cls(low=2)
+
+
+def test_a_version_that_is_no_text_is_refused() -> None:
+    class Odd(Extension):
+        name = "odd"
+        version = (1, 0)  # type: ignore[assignment]
+
+    with pytest.raises(ComposeError, match="'odd', version: \\(1, 0\\) is no text"):
+        Registry().compose([Odd()])

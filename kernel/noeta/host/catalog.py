@@ -85,7 +85,7 @@ class Catalog:
             made: Extension = offer.thing()
         except SettingsError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             why = f"its class cannot be called without arguments: {told(error).rstrip('.')}"
             raise ComposeError(name, place, why, "Give an instance of it instead of the name") from error
         return made
@@ -198,7 +198,10 @@ class _Offer:
             # Also `SystemExit`: a module that ends the process must not.
             self.reason = f"it could not be imported: {told(error).rstrip('.')}{_where(error)}"
         else:
-            self.reason = self._fault()
+            try:
+                self.reason = self._fault()
+            except Exception as error:
+                self.reason = f"it cannot be looked at: {told(error).rstrip('.')}"
         self.seconds = time.perf_counter() - began
 
     def _fault(self) -> str:

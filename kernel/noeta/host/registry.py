@@ -145,6 +145,8 @@ def check_instance(extension: object) -> None:
     if "." in name or name == CORE:
         why = "the name 'core' is the kernel's" if name == CORE else "its name has a dot"
         raise ComposeError(name, _place(cls), why, "Choose another name")
+    if not isinstance(extension.version, str):
+        raise ComposeError(name, "version", f"{extension.version!r} is no text", 'Write version = "1.0"')
     if cls.__eq__ is not object.__eq__:
         why = "it compares by value, so two plugins may be taken for one"
         raise ComposeError(name, _place(cls), why, "For a dataclass write @dataclass(eq=False)")
