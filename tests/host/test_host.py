@@ -273,11 +273,6 @@ async def test_a_setting_of_the_worker_that_makes_no_sense_is_refused(setting: s
         Host([], **NONSENSE[setting])
 
 
-async def test_two_agents_of_one_name_are_refused() -> None:
-    with pytest.raises(ValueError, match="two agents are named 'a'"):
-        Host([Agent("b"), Agent("a", model="x:1"), Agent("a", model="x:2")])
-
-
 async def test_a_host_that_was_left_says_that_it_cannot_be_entered_again() -> None:
     world = World(["Hello."])
     async with world.host as host:

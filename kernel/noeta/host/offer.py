@@ -6,8 +6,7 @@ import logging
 import re
 from collections.abc import Collection, Sequence
 
-import msgspec
-
+from noeta.core.codec import encode
 from noeta.core.errors import told
 from noeta.core.hooks import Hooks
 from noeta.core.parts import Offer, ToolEntry
@@ -27,7 +26,8 @@ def offer(hooks: Hooks, desk: Views, allowed: Collection[str] | None, denied: Co
     """Ask the plugins what they offer. `allowed` (None: everything) and `denied` are the agent's lists.
 
     The first plugin that offers a name wins. A plugin's changes with a tool that the lists refuse are
-    dropped. A tool that would have APIs refuse every request is left out. All that is logged once a process.
+    dropped. Either is logged once a process. A tool that would have APIs refuse every request is left out,
+    which is a failure of its plugin.
     """
 
     def listed(tool: Tool) -> bool:
@@ -36,7 +36,7 @@ def offer(hooks: Hooks, desk: Views, allowed: Collection[str] | None, denied: Co
 
     found: dict[str, tuple[str, Tool]] = {}
     for by, tools in hooks.tools(desk):
-        _add(found, by, [tool for tool in tools if listed(tool)])
+        _add(desk, found, by, [tool for tool in tools if listed(tool)])
     withheld: dict[str, str] = {}
     entries: list[tuple[str, ToolEntry]] = []
     added: list[tuple[str, Sequence[Tool]]] = []
@@ -50,14 +50,14 @@ def offer(hooks: Hooks, desk: Views, allowed: Collection[str] | None, denied: Co
         withheld |= {name: why for name, why in changes.withhold.items() if name not in withheld}
         entries += [(by, entry) for entry in changes.entries]
     for by, tools in added:
-        _add(found, by, tools)
+        _add(desk, found, by, tools)
     return Offer(found, withheld, entries)
 
 
-def _add(found: dict[str, tuple[str, Tool]], by: str, tools: Sequence[Tool]) -> None:
+def _add(desk: Views, found: dict[str, tuple[str, Tool]], by: str, tools: Sequence[Tool]) -> None:
     for tool in tools:
         if why := _unfit(tool):
-            _say(f"plugin {by!r}: the tool {tool.name!r} is left out, since {why}")
+            desk.failed(by, "tools", f"the tool {tool.name!r} is left out, since {why}", "open")
             continue
         first, _ = found.setdefault(tool.name, (by, tool))
         if found[tool.name][1] is not tool:
@@ -81,7 +81,7 @@ def _judge(tool: Tool) -> str:
     if (given := tool.input_schema.get("type")) != "object":
         return f"its input is of type {given!r}, and has to be an 'object'"
     try:
-        msgspec.json.encode(tool.input_schema).decode()
+        encode(0, 0.0, "tool", "schema", tool.input_schema)
     except Exception as error:
         return f"its schema is no JSON: {told(error)}"
     return ""

@@ -105,7 +105,7 @@ class Requests:
             encoded = await self._record(work, parts)
         except (TypeError, ValueError) as error:
             # What no log can hold cannot be sent, since nobody could see later what was.
-            why = storable_text(told(error))
+            why = f"its request cannot be recorded: {storable_text(told(error))}"
             work.failed(by, "before_model", why, "closed")
             raise PluginFailure(by, "before_model", why, "closed") from error
         return Built(self._request(parts, encoded, messages), built_at, digest_of(encoded, items))

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from noeta.core.codec import encode
+from noeta.core.gates import Ask, Rewrite
 from noeta.core.messages import Message, Text, unfit
 from noeta.core.parts import Reminder, ToolChanges, ToolEntry
 from noeta.core.ports import ModelRequest
@@ -43,7 +44,11 @@ def checked(plugin: str, hook: Hook, value: Any) -> Any:
         if isinstance(given, ToolChanges):
             _check_changes(given.add, given.entries, given.withhold)
         elif not isinstance(given, ModelRequest | bool | None):
-            encode(0, 0.0, plugin, hook.name, dict(given) if isinstance(given, Mapping) else given)
+            kind = given.kind if isinstance(given, Reminder) else hook.name
+            encode(0, 0.0, plugin, kind, dict(given) if isinstance(given, Mapping) else given)
+            if isinstance(given, Ask | Rewrite):
+                # The record of what everybody said of a call is nested deeper.
+                encode(0, 0.0, plugin, kind, [[[given]]])
             if (said := _said(given)) and (why := unfit(said)):
                 raise TypeError(f"its message would spoil the conversation: {why}")
     if hook.name == "tools":
