@@ -390,19 +390,19 @@ def live(kind: str, steps: list[tuple[str, int]]) -> World:
 
 
 @given(STEPS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_every_request_of_any_task_is_rebuilt_byte_for_byte(steps: list[tuple[str, int]]) -> None:
     live("memory", steps)
 
 
 @given(STEPS)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 def test_every_request_is_rebuilt_from_a_file(steps: list[tuple[str, int]]) -> None:
     live("sqlite", steps)
 
 
 @given(ERASING)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_a_request_is_exact_or_says_which_messages_were_erased(steps: list[tuple[str, int]]) -> None:
     live("memory", steps)
 
