@@ -10,6 +10,8 @@ from pathlib import Path
 import anyio
 import pytest
 
+from noeta import Host
+
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = [page for page in sorted(DOCS.rglob("*.md")) if "```python" in page.read_text()]
 
@@ -41,3 +43,10 @@ def test_the_numbers_that_the_checks_name_are_explained() -> None:
     )
     assert named
     assert sorted(named) == sorted(explained)
+
+
+def test_every_verb_of_a_host_is_listed() -> None:
+    page = (DOCS / "how-to" / "run-agents.md").read_text()
+    table = page.partition("| verb | what it does |")[2].partition("\n\n")[0]
+    listed = re.findall(r"^\| `(\w+)` \|", table, flags=re.MULTILINE)
+    assert sorted(listed) == sorted(name for name in vars(Host) if not name.startswith("_"))
