@@ -17,6 +17,7 @@ _log = logging.getLogger("noeta")
 _said: set[str] = set()
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 """What APIs let a tool be named."""
+LEFT_OUT = "is left out, since"
 MAX_JUDGED = 10_000
 _judged: dict[int, tuple[Tool, str]] = {}
 """Why tools are left out, by identity, which nobody else gets while they are here."""
@@ -57,7 +58,7 @@ def offer(hooks: Hooks, desk: Views, allowed: Collection[str] | None, denied: Co
 def _add(desk: Views, found: dict[str, tuple[str, Tool]], by: str, tools: Sequence[Tool]) -> None:
     for tool in tools:
         if why := _unfit(tool):
-            desk.failed(by, "tools", f"the tool {tool.name!r} is left out, since {why}", "open")
+            desk.failed(by, "tools", f"the tool {tool.name!r} {LEFT_OUT} {why}", "open")
             continue
         first, _ = found.setdefault(tool.name, (by, tool))
         if found[tool.name][1] is not tool:
