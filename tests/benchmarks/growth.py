@@ -7,7 +7,7 @@ import time
 from itertools import pairwise
 
 import msgspec
-from measure import Value, exact, fresh, resident
+from measure import Value, cpu, exact, fresh, resident
 from workload import AGENT, GOAL, Model, host, stored
 
 from noeta.core.ports import ModelRequest
@@ -18,27 +18,26 @@ STEPS, PART = 5_000, 1_000
 class Body:
     """A provider's request body that grows with the conversation: what is new is encoded, the rest is kept.
 
-    `encoding` and `copying` are the CPU seconds of both so far. The copy that is sent is all that touches
-    what was said long ago.
+    `encoding` are the CPU seconds that took so far.
     """
 
     def __init__(self) -> None:
-        self.encoding = self.copying = 0.0
+        self.encoding = 0.0
         self._data = bytearray(b"[")
         self._messages = 0
 
-    def of(self, request: ModelRequest) -> bytes:
-        """The body of a request that goes on where the last one ended."""
+    def grow(self, request: ModelRequest) -> None:
+        """Go on to a request that begins like the last one."""
         start = time.process_time()
         for at in range(self._messages, len(request.messages)):
             self._data += msgspec.json.encode(request.messages[at])
             self._data += b","
         self._messages = len(request.messages)
-        middle = time.process_time()
-        body = bytes(self._data)
-        self.encoding += middle - start
-        self.copying += time.process_time() - middle
-        return body
+        self.encoding += time.process_time() - start
+
+    def copying(self) -> float:
+        """CPU seconds of the one copy of it that a call sends."""
+        return cpu(lambda: bytes(self._data), loops=20)
 
 
 class Mark(msgspec.Struct):
@@ -46,7 +45,6 @@ class Mark(msgspec.Struct):
 
     cpu: float
     encoding: float
-    copying: float
     memory: int
 
 
@@ -56,13 +54,16 @@ def parts(steps: int, part: int) -> dict[str, list[float]]:
 
 
 async def _parts(steps: int, part: int) -> dict[str, list[float]]:
-    body, marks = Body(), list[Mark]()
+    body, marks, copies, measuring = Body(), list[Mark](), list[float](), 0.0
 
     def called(request: ModelRequest) -> None:
-        body.of(request)
+        nonlocal measuring
+        body.grow(request)
         if len(request.messages) // 2 % part == 0:
-            cpu = time.process_time() - body.copying
-            marks.append(Mark(cpu, body.encoding, body.copying, resident("VmRSS") or 0))
+            start = time.process_time()
+            marks.append(Mark(start - measuring, body.encoding, resident("VmRSS") or 0))
+            copies.append(body.copying())
+            measuring += time.process_time() - start
 
     async with stored("tmpfs") as settings, host(Model(steps, called=called), **settings) as working:
         outcome = await working.run(AGENT, GOAL)
@@ -72,7 +73,10 @@ async def _parts(steps: int, part: int) -> dict[str, list[float]]:
         name: [(getattr(b, name) - getattr(a, name)) / part for a, b in pairwise(marks)]
         for name in Mark.__struct_fields__
     }
-    return found | {"log": [sum(len(line.data) for line in lines[a:b]) / part for a, b in pairwise(ends)]}
+    return found | {
+        "copying": copies[1:],
+        "log": [sum(len(line.data) for line in lines[a:b]) / part for a, b in pairwise(ends)],
+    }
 
 
 def measure(quick: bool) -> list[Value]:
@@ -80,9 +84,9 @@ def measure(quick: bool) -> list[Value]:
     steps, part = (1_000, 200) if quick else (STEPS, PART)
     taken = fresh("growth", "parts", steps, part)
     words = {
-        "cpu": ("CPU, durable on tmpfs, without the copy", 1e6, "µs"),
+        "cpu": ("CPU, durable on tmpfs", 1e6, "µs"),
         "encoding": ("of that for what is new in the request's body", 1e6, "µs"),
-        "copying": ("CPU to copy the body", 1e6, "µs"),
+        "copying": ("CPU to copy the body at its end", 1e6, "µs"),
         "memory": ("memory the process grew by", 1, "B"),
         "log": ("bytes of the log", 1, "B"),
     }

@@ -35,26 +35,26 @@ def sha(data: bytes) -> str:
 
 def test_it_is_a_place_to_act() -> None:
     env: ExecEnv = MemoryEnv()
-    assert env.cwd == "/work"
+    assert env.cwd == "/project"
 
 
 async def test_it_begins_with_what_it_is_given() -> None:
     env = MemoryEnv({"a/b.txt": "text", "/etc/c": b"\xff", "~/d": ""})
-    assert env.files == {"/etc/c": b"\xff", "/home/user/d": b"", "/work/a/b.txt": b"text"}
-    assert await env.listdir("/") == [DirEntry(name=name, kind="dir") for name in ("etc", "home", "work")]
+    assert env.files == {"/etc/c": b"\xff", "/home/user/d": b"", "/project/a/b.txt": b"text"}
+    assert await env.listdir("/") == [DirEntry(name=name, kind="dir") for name in ("etc", "home", "project")]
 
 
 @pytest.mark.parametrize(
     ("text", "path"),
     [
-        ("a", "/work/a"),
-        ("./a/../b/", "/work/b"),
+        ("a", "/project/a"),
+        ("./a/../b/", "/project/b"),
         ("../../..", "/"),
         ("~", "/home/user"),
         ("~/a", "/home/user/a"),
-        ("~a", "/work/~a"),
+        ("~a", "/project/~a"),
         ("//a", "/a"),
-        ("", "/work"),
+        ("", "/project"),
     ],
 )
 def test_a_text_names_a_path_from_the_folder_it_is_in(text: str, path: str) -> None:
@@ -72,7 +72,7 @@ async def test_a_file_is_replaced_as_a_whole_and_keeps_its_mode() -> None:
     env.put("a", "old and long", mode=0o755)
     clock.advance(5)
     await env.write("a", b"new")
-    assert env.files == {"/work/a": b"new"}
+    assert env.files == {"/project/a": b"new"}
     found = await env.stat("a")
     assert found is not None
     assert (found.kind, found.size, found.changed, found.mode) == ("file", 3, 105.0, 0o755)
@@ -105,7 +105,7 @@ async def test_of_two_who_read_the_same_only_one_writes() -> None:
         for name in (b"x", b"y", b"z"):
             group.start_soon(edit, name)
     assert len(changed) == 2
-    assert len(env.files["/work/a"]) == 4
+    assert len(env.files["/project/a"]) == 4
 
 
 async def test_a_new_file_has_to_be_meant() -> None:
@@ -114,7 +114,7 @@ async def test_a_new_file_has_to_be_meant() -> None:
         await env.write("a", b"one")
     await env.write("a", b"one", create=True)
     await env.write("a", b"two", create=True)
-    assert env.files == {"/work/a": b"two"}
+    assert env.files == {"/project/a": b"two"}
 
 
 async def test_a_part_of_a_file_can_be_read() -> None:
@@ -136,7 +136,7 @@ async def test_what_is_written_does_not_change_with_the_buffer_it_came_from() ->
     env, buffer = MemoryEnv(), bytearray(b"one")
     await env.write("a", buffer, create=True)
     buffer[:] = b"two"
-    assert env.files == {"/work/a": b"one"}
+    assert env.files == {"/project/a": b"one"}
 
 
 async def test_the_root_stays_where_it_is() -> None:
@@ -157,7 +157,7 @@ async def test_a_gate_sees_where_a_link_leads() -> None:
     assert await env.real("docs/new/file") == "/secret/new/file"
     assert await env.real("key") == "/secret/key"
     assert await env.read("key") == b"s"
-    assert await env.listdir("/work") == [
+    assert await env.listdir("/project") == [
         DirEntry(name="docs", kind="dir", link=True),
         DirEntry(name="key", kind="file", link=True),
     ]
@@ -434,4 +434,4 @@ async def test_tools_act_there() -> None:
         assert (await host.run("agent", "go", cwd="~")).text == "Done."
         [row] = await host.tasks()
         assert (await host.state(row.task)).config == {"cwd": "/home/user"}
-    assert env.files == {"/work/notes.txt": b"Buy milk."}
+    assert env.files == {"/project/notes.txt": b"Buy milk."}

@@ -7,7 +7,7 @@ async def date(run):
 env = MemoryEnv({"notes.txt": "Buy milk."}, programs={"date": date})
 async with Host([agent], providers=providers, env=env) as host:
     ...
-assert env.files["/work/notes.txt"] == b"Buy milk."
+assert env.files["/project/notes.txt"] == b"Buy milk."
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class MemoryEnv:
         files: Mapping[str, str | bytes] | None = None,
         *,
         programs: Mapping[str, Program] | None = None,
-        cwd: str = "/work",
+        cwd: str = "/project",
         home: str = "/home/user",
         clock: Clock | None = None,
     ) -> None:

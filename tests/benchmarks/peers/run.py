@@ -161,7 +161,7 @@ def main() -> None:
                 value = ""
                 if peer in values:
                     times = ratios(values[peer], values["noeta"]).median
-                    value = f"{shown(values[peer], figure.unit)}: {times:.2g} x"
+                    value = f"{shown(values[peer], figure.unit)}: {times:,.{0 if times >= 10 else 1}f} x"
                 row.append(value)
             rows.append(row)
             kept.append({"what": figure.words, "unit": figure.unit} | values)
