@@ -102,13 +102,13 @@ async def test_a_task_with_an_approval_a_child_and_a_timer_ends_well_whoever_is_
     assert len([record for record in log if record.extension == "office"]) == 2
 
 
-def drive_to_quarantine(folder: Path, database: Path, until_reason: str, most: int) -> int:
+def restart_until(folder: Path, database: Path, reason: str, most: int) -> int:
     """Start the program again and again until the task waits for that reason; how often it died."""
     for deaths in range(most + 1):
         with worker(database, folder) as process:
             for _ in range(500):
                 [row] = SqliteReader(database).tasks()
-                if row.status == "waiting" and row.reason == until_reason:
+                if row.status == "waiting" and row.reason == reason:
                     return deaths
                 if process.poll() is not None:
                     break
@@ -128,7 +128,7 @@ def test_a_task_whose_model_client_takes_the_process_down_is_laid_aside(tmp_path
     database = tmp_path / "noeta.db"
     (tmp_path / "deadly").write_text("model")
     anyio.run(begin, database, "boss", "Furnish the office.")
-    assert drive_to_quarantine(tmp_path, database, "quarantined", 8) in (5, 6)
+    assert restart_until(tmp_path, database, "quarantined", 8) in (5, 6)
 
 
 def test_a_tool_that_takes_the_process_down_is_started_a_few_times_and_then_unknown(tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def test_a_tool_that_takes_the_process_down_is_started_a_few_times_and_then_unkn
     (tmp_path / "deadly").write_text("tool")
     task = anyio.run(begin, database, "clerk", "Order the paper.")
     # The first start of a tool that may run again is not written down, and then three are.
-    assert drive_to_quarantine(tmp_path, database, "idle", 6) == 4
+    assert restart_until(tmp_path, database, "idle", 6) == 4
     assert len(lines(tmp_path / "starts")) == 4
     said = [line.data for line in SqliteReader(database).read(task, only=["core.tool_finished"])]
     assert b"the outcome of the call is unknown" in said[0]

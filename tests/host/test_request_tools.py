@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from noeta.core.extension import Extension
-from noeta.core.messages import Image, Message, Text, ToolReference, ToolResult
+from noeta.core.messages import Image, Message, Text, ToolReference, ToolResult, user
 from noeta.core.parts import ToolChanges, ToolEntry
 from noeta.core.ports import ModelRequest, ToolSpec
 from noeta.core.tool import ToolContext, ToolFlags, ToolOutput, text_output
@@ -172,3 +172,17 @@ async def test_a_request_that_no_log_can_hold_fails_its_turn_and_the_next_one_wo
     await bench.post(task, "more")
     await bench.run()
     assert [record.data.text for record in await bench.log(task, "turn_done")] == ["Hello."]
+
+
+async def test_what_a_hook_of_reminders_records_itself_is_in_the_request_that_it_is_asked_for() -> None:
+    class Recalls(Extension):
+        name = "recalls"
+
+        async def reminders(self, view: TaskView) -> Any:
+            view.record("recalls", "recalled", message=user("You said so before."))
+            return []
+
+    bench = Harness([Recalls()], ["Hello."])
+    await bench.start("hi")
+    await bench.run()
+    assert [message.text for message in bench.provider.requests[0].messages] == ["hi", "You said so before."]

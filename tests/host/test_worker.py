@@ -352,7 +352,7 @@ async def test_a_worker_that_was_taken_for_dead_writes_nothing_more() -> None:
         other = await bench.take_up(claim)
         gate.go.set()
         await quiet()
-        await bench.drive(other)
+        await other.run()
         await rests(bench, task)
     fences = [record.data.fence for record in await bench.log(task, "claimed")]
     assert fences == [1, 2]

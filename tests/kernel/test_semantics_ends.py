@@ -87,7 +87,7 @@ async def test_events_that_a_stop_cut_off_are_told_before_the_task_rests() -> No
     task = await bench.start("hi")
     [claim] = await bench.store.claim(bench.worker)
     runner = await bench.take_up(claim)
-    await bench.drive(runner)
+    await runner.run()
     assert [kind for kind in stops.told if kind == "claimed"] == ["claimed"]
     assert "received" in stops.told
 

@@ -105,7 +105,7 @@ class Harness:
             if not claims:
                 return count
             runner = await self.take_up(claims[0])
-            await self.drive(runner)
+            await runner.run()
         raise AssertionError(f"it is not at rest after {limit} claims")
 
     async def take_up(self, claim: Any, **context: Any) -> Runner:
@@ -113,10 +113,6 @@ class Harness:
         runner = await take_up(self.means, claim, wake=self._wake, **context)
         runner.work.outside.live = self.live.append
         return runner
-
-    async def drive(self, runner: Runner) -> None:
-        """Run a claim to its end."""
-        await runner.run()
 
     async def _wake(self, seconds: float) -> bool:
         await anyio.lowlevel.checkpoint()
