@@ -145,20 +145,19 @@ def encode(
     try:
         if isinstance(data, Compacted):
             data = _without_bytes(data, blobs)
-        if message is not None and any(image.data for image in message.images):
+        if message is not None and message.images:
             message = _without_bytes(message, blobs)
+        raw = proved(data, type(data) if isinstance(data, Struct) else Any, where)
+        said = ABSENT if message is None else proved(message, Message, where)
         version = data.v if isinstance(data, Fact) else 1
         head = Envelope(seq=seq, at=at, extension=extension, kind=kind, by=by, hook=hook, v=version)
-        raw = _proved(data, type(data) if isinstance(data, Struct) else Any, where)
-        said = ABSENT if message is None else _proved(message, Message, where)
         made = _made(replace(head, data=raw, message=said), blobs)
-        made.line.data.decode()
     except NotStorable:
         raise
     except Exception as error:
         raise NotStorable(where, f"{type(error).__name__}: {error}") from None
-    if b"\n" in made.line.data or decode(made.line).kind != kind:
-        raise NotStorable(where, "it holds a line break outside a text, or a time that is no number")
+    if decode(made.line).kind != kind:
+        raise NotStorable(where, "its time is no number, or its plugin or hook no text")
     return made
 
 
@@ -189,9 +188,15 @@ def _without_bytes(part: Any, blobs: list[Blob]) -> Any:
     return part
 
 
-def _proved(value: object, type_: Any, where: str) -> Raw:
-    """The JSON of `value`, which reads back equal as a `type_`."""
+def proved(value: object, type_: Any, where: str) -> Raw:
+    """The JSON of `value` in one line, which reads back equal as a `type_`.
+
+    Raises `NotStorable`, and what msgspec raises for what is no JSON.
+    """
     raw = _encode(value)
+    # Only JSON that came as it is, in a `Raw`, can hold either.
+    if b"\n" in raw or not raw.decode():
+        raise NotStorable(where, "it holds a line break outside a text")
     # How deep a decoder goes depends on the version of Python, so what one writes another might not read.
     if raw.count(b"[") + raw.count(b"{") > MAX_NESTING and _nesting(_untyped(raw)) > MAX_NESTING:
         raise NotStorable(where, f"it is nested deeper than {MAX_NESTING}")
@@ -220,15 +225,16 @@ def _alike(value: Any, back: Any) -> bool:
 
 def _made(envelope: Envelope, blobs: Sequence[Blob]) -> Encoded:
     """The record with its line, and with a blob for what is too large for a line."""
-    large, short = Body(), envelope
-    if len(bytes(envelope.data)) > MAX_INLINE_BYTES:
+    line, large, short = line_of(envelope, bool(envelope.message)), Body(), envelope
+    if len(line.data) > MAX_INLINE_BYTES and len(bytes(envelope.data)) > MAX_INLINE_BYTES:
         large, short = replace(large, data=envelope.data), replace(short, data=NULL)
-    if len(bytes(envelope.message)) > MAX_INLINE_BYTES:
+    if len(line.data) > MAX_INLINE_BYTES and len(bytes(envelope.message)) > MAX_INLINE_BYTES:
         large, short = replace(large, message=envelope.message), replace(short, message=ABSENT)
     if short is not envelope:
         blobs = (*blobs, blob_of(_encode(large)))
         envelope, short = (replace(whole, blob=blobs[-1].sha256) for whole in (envelope, short))
-    return Encoded(line_of(short, bool(envelope.message)), tuple(blobs), envelope)
+        line = line_of(short, line.message)
+    return Encoded(line, tuple(blobs), envelope)
 
 
 def line_of(envelope: Envelope, message: bool) -> Line:

@@ -36,6 +36,7 @@ class Runner:
         self.work: Work = work
         self._busy: anyio.CancelScope | None = None
         self._overflows = 0
+        self._offered = False
 
     def halt(self) -> None:
         """Stop the model or the tools that run now: the inbox holds what ends the turn."""
@@ -84,7 +85,10 @@ class Runner:
         """Do the next thing there is to do; what the task waits for when there is nothing."""
         work, state = self.work, self.work.state
         if state.open_calls:
-            work.look()
+            # The calls of a reply are judged by what its request offered.
+            if not self._offered:
+                work.look()
+            self._offered = False
             return await settle(work)
         if state.turn is None:
             return "idle"
@@ -92,7 +96,7 @@ class Runner:
         if texts := [text for text in done if text is not None]:
             self._over(r.TurnDoneRecord(reason="tool", text=texts[-1]))
             return ""
-        built = await self._build()
+        built, self._offered = await self._build(), True
         await work.commit()
         await work.tell()
         began = work.outside.clock.monotonic()

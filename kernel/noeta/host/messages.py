@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, overload
 
+import msgspec
+from msgspec import Struct
+
 from noeta.core.conversation import Conversation, Item
 from noeta.core.messages import Message, encode_message, user
 
@@ -33,11 +36,13 @@ class Messages(Sequence[Message]):
     """
 
     def __init__(self, conversation: Conversation) -> None:
-        now = conversation.copy()
-        self._spans: list[Span] = [Span(now.settled, 0, now.length), Span(now.tail, 0, len(now.tail))]
-        if not now or now[0].message.role != "user":
+        settled, length, tail = conversation.settled, conversation.length, conversation.tail[:]
+        self._spans: list[Span] = [Span(settled, 0, length), Span(tail, 0, len(tail))]
+        first = settled[0] if length else tail[0] if tail else None
+        last = tail[-1] if tail else settled[length - 1] if length else None
+        if first is None or _role(first) != "user":
             self._spans.insert(0, _GONE)
-        if now and now[-1].message.role == "assistant":
+        if last is not None and _role(last) == "assistant":
             self._spans.append(_GONE)
 
     def replaced(self, start: int, end: int, items: Sequence[Item]) -> Messages:
@@ -110,6 +115,21 @@ class Messages(Sequence[Message]):
 
     def __iter__(self) -> Iterator[Message]:
         return (item.message for item in self.items)
+
+
+class _Role(Struct):
+    role: str = "user"
+
+
+_role_of = msgspec.json.Decoder(_Role).decode
+
+
+def _role(item: Item) -> str:
+    """Who says it, without decoding what."""
+    try:
+        return _role_of(item.data).role
+    except ValueError:
+        return item.message.role
 
 
 _GONE = Span([Item(0, GONE)], 0, 1)

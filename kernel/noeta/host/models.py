@@ -15,11 +15,10 @@ import anyio
 from msgspec import Struct
 from msgspec.structs import replace
 
-from noeta.core.codec import encode
+from noeta.core.codec import proved
 from noeta.core.errors import ProviderError, told
 from noeta.core.messages import Block, Text, Thinking, ToolResult, ToolUse
 from noeta.core.ports import Clock, Delta, Ids, ModelRequest, ModelResponse
-from noeta.core.records import CORE, ModelReplied
 from noeta.core.text import meant, storable_text
 from noeta.toolkit.errors import ComposeError
 from noeta.toolkit.provider import Provider
@@ -35,7 +34,7 @@ FIRST_WAIT, LONGEST_WAIT = 60.0, 3600.0
 SILENCE = 600.0
 """Seconds without a piece after which a stream counts as stalled."""
 CLOSE_SECONDS = 10.0
-"""How long a stream may take to close. Who has its reply waits for no more."""
+"""About how long a stream may take to close: what it does after its last word is of no interest."""
 MAX_DETAIL_CHARS = 2_000
 
 _log = logging.getLogger("noeta")
@@ -157,10 +156,10 @@ class Models:
     async def watch(self) -> None:
         """Give up every stream that falls silent. One task does it for all calls, and runs beside them."""
         while True:
-            await self._clock.sleep(self._silence / 4)
+            await self._clock.sleep(min(self._silence / 4, CLOSE_SECONDS))
             now = self._clock.monotonic()
             for stream in self._streams:
-                if now - stream.heard_at(now) >= self._silence:
+                if now - stream.heard_at(now) >= (CLOSE_SECONDS if stream.closing else self._silence):
                     stream.scope.cancel()
 
     def _chance(self) -> float:
@@ -172,9 +171,10 @@ class _Stream:
 
     def __init__(self, live: Callable[[Any], None], now: float) -> None:
         self._live = live
-        self._heard = (0, now)
+        self._heard = ((0, False), now)
         self.scope = anyio.CancelScope()
         self.count = 0
+        self.closing = False
         self.response: ModelResponse | None = None
         self.error: ProviderError | None = None
 
@@ -195,18 +195,18 @@ class _Stream:
                     self.count += 1
                     self._live(piece)
             finally:
+                self.closing = True
                 if close := getattr(pieces, "aclose", None):
-                    # What the connection does after its last word is of no interest.
-                    with anyio.move_on_after(CLOSE_SECONDS):
-                        await close()
+                    await close()
         except BaseException as error:
             known = error if isinstance(error, ProviderError) else ProviderError("server", fault(error))
             self.error = _again(known, str(known.detail)[:MAX_DETAIL_CHARS], known.retry_at)
 
     def heard_at(self, now: float) -> float:
         """When it was first seen to have come as far as it has now."""
-        if self._heard[0] != self.count:
-            self._heard = (self.count, now)
+        place = (self.count, self.closing)
+        if self._heard[0] != place:
+            self._heard = (place, now)
         return self._heard[1]
 
     def close(self) -> None:
@@ -230,8 +230,7 @@ def recordable(response: ModelResponse) -> ModelResponse:
     try:
         content = [_mended(block) for block in response.message.content]
         made = replace(response, message=replace(response.message, content=content))
-        facts: dict[str, Any] = {"usage": made.usage, "model": made.model, "stop_reason": made.stop_reason}
-        encode(0, 0.0, CORE, ModelReplied.kind, ModelReplied(built_at=0, **facts), message=made.message)
+        proved(made, ModelResponse, "the reply")
     except (AttributeError, TypeError, ValueError) as error:
         raise ProviderError("invalid", f"the reply cannot be recorded: {told(error)}") from error
     return made

@@ -72,11 +72,18 @@ def parameters_of(request: ModelRequest) -> dict[str, Any]:
     return plain
 
 
-def digest_of(encoded: Mapping[str, bytes], items: bytes) -> str:
-    """The digest of a request of these parts (`Parts.encoded`) and of items with this digest (`Hashed`)."""
+def begun_with(encoded: Mapping[str, bytes]) -> Any:
+    """What the digests of all requests of these parts (`Parts.encoded`) begin with."""
     hasher = sha256()
-    for part in (*encoded.values(), items):
+    for part in encoded.values():
         _add(hasher, part)
+    return hasher
+
+
+def digest_of(begun: Any, items: bytes) -> str:
+    """The digest of a request of parts (`begun_with`) and of items with this digest (`Hashed`)."""
+    hasher = begun.copy()
+    _add(hasher, items)
     return urlsafe_b64encode(hasher.digest()).rstrip(b"=").decode()
 
 

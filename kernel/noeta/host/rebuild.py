@@ -24,7 +24,7 @@ from noeta.core.messages import decode_message
 from noeta.core.ports import ModelRequest, ToolSpec
 from noeta.core.state import TaskState
 from noeta.host.messages import GONE, Edited, Messages
-from noeta.host.parts import PARAMETERS, Hashed, Parts, digest_of
+from noeta.host.parts import PARAMETERS, Hashed, Parts, begun_with, digest_of
 from noeta.toolkit.errors import NoRequest
 from noeta.toolkit.history import history, whole
 from noeta.toolkit.store import Store
@@ -218,7 +218,10 @@ class _Past:
 
     def _rebuilt(self, seq: int, outcome: r.ModelReplied | r.ModelFailed) -> Rebuilt:
         state, erased, fault = self._now, list[int](), self._strange
-        if digest_of(self._encoded, self._hashed.of(state.conversation)) != outcome.request and not fault:
+        if (
+            digest_of(begun_with(self._encoded), self._hashed.of(state.conversation)) != outcome.request
+            and not fault
+        ):
             if self._filled or self._gone:
                 state, erased = self._filled or state, sorted({*self._standing, *self._gone})
             elif problem := state.corrupt or state.newer:
