@@ -41,8 +41,10 @@ class Tools(Extension):
     def __init__(self, read_only: bool) -> None:
         self.offers: list[object] = []
         self._tools = [Echo(read_only)]
+        self.asked = 0
 
     def tools(self, view: TaskView) -> Any:
+        self.asked += 1
         return list(self._tools)
 
     async def before_tool(self, view: TaskView, call: Any) -> None:
@@ -105,6 +107,12 @@ async def test_a_step_is_two_appends_or_one_when_it_only_reads_and_nothing_else(
     assert model.between(5, 25) == {"append": 20 * appends}
 
 
+async def test_plugins_are_asked_for_their_tools_once_a_step() -> None:
+    tools = Tools(False)
+    await turn(25, tools)
+    assert tools.asked == 26
+
+
 async def test_a_claim_that_came_to_rest_is_not_given_up_again() -> None:
     asked = (await turn(1, Tools(False))).marks[-1]
     assert asked["claim"]
@@ -136,7 +144,7 @@ async def test_a_step_touches_as_many_messages_late_in_a_turn_as_early(touched: 
     model = await turn(125, Tools(False), touched)
     early, late = model.between(5, 25), model.between(105, 125)
     assert early == late
-    assert set(early) == {"decoded", "read"}
+    assert set(early) == {"read"}
     assert max(early.values()) <= 20 * 8
 
 

@@ -7,10 +7,11 @@ from typing import Any
 
 import anyio
 import pytest
+from msgspec import Raw
 from msgspec.structs import replace
 
 from noeta.core.errors import ProviderError
-from noeta.core.messages import Message, ToolResult, Usage, user
+from noeta.core.messages import Message, ToolResult, Unknown, Usage, user
 from noeta.core.ports import Delta, ModelRequest, ModelResponse
 from noeta.host.models import CLOSE_SECONDS, Models, Reset
 from noeta.testing.clock import FrozenClock, SeededIds
@@ -267,6 +268,9 @@ NO_REPLIES: dict[str, Any] = {
     "an input without end": ModelResponse(message=reply("", call("x", deep=nested(80)))),
     "a usage of nothing": ModelResponse(message=reply("x"), usage=Usage(output=None)),  # type: ignore[arg-type]
     "a result": ModelResponse(message=Message(role="assistant", content=[ToolResult(call="c", content=[])])),
+    "bytes that are no text": ModelResponse(
+        message=Message(role="assistant", content=[Unknown(of="new", raw=Raw(b'{"a":"\xff"}'))])
+    ),
     "no reason to stop": ModelResponse(message=reply("x"), stop_reason=None),  # type: ignore[arg-type]
 }
 
@@ -284,6 +288,14 @@ async def test_texts_and_inputs_of_a_reply_are_mended() -> None:
     assert isinstance(response, ModelResponse)
     assert response.message.text == "a\ufffd"
     assert response.message.calls[0].input == {"n": "NaN", "s": "b\ufffd"}
+
+
+async def test_a_block_of_a_vendor_comes_without_the_line_breaks_that_no_log_holds() -> None:
+    block = Unknown(of="new", raw=Raw(b'{"type": "new",\n "text": "a\\nb"}'))
+    made = Message(role="assistant", content=[block])
+    response = await Calling(a=Streams([ModelResponse(message=made)]))()
+    assert isinstance(response, ModelResponse)
+    assert response.message.content == [Unknown(of="new", raw=Raw(b'{"type":"new","text":"a\\nb"}'))]
 
 
 async def test_an_error_with_nonsense_for_times_is_still_an_error() -> None:

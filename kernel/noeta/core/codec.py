@@ -152,12 +152,13 @@ def encode(
         version = data.v if isinstance(data, Fact) else 1
         head = Envelope(seq=seq, at=at, extension=extension, kind=kind, by=by, hook=hook, v=version)
         made = _made(replace(head, data=raw, message=said), blobs)
+        made.line.data.decode()
     except NotStorable:
         raise
     except Exception as error:
         raise NotStorable(where, f"{type(error).__name__}: {error}") from None
-    if decode(made.line).kind != kind:
-        raise NotStorable(where, "its time is no number, or its plugin or hook no text")
+    if b"\n" in made.line.data or decode(made.line).kind != kind:
+        raise NotStorable(where, "it holds a line break outside a text, or a time that is no number")
     return made
 
 
@@ -189,14 +190,11 @@ def _without_bytes(part: Any, blobs: list[Blob]) -> Any:
 
 
 def proved(value: object, type_: Any, where: str) -> Raw:
-    """The JSON of `value` in one line, which reads back equal as a `type_`.
+    """The JSON of `value`, which reads back equal as a `type_`.
 
     Raises `NotStorable`, and what msgspec raises for what is no JSON.
     """
     raw = _encode(value)
-    # Only JSON that came as it is, in a `Raw`, can hold either.
-    if b"\n" in raw or not raw.decode():
-        raise NotStorable(where, "it holds a line break outside a text")
     # How deep a decoder goes depends on the version of Python, so what one writes another might not read.
     if raw.count(b"[") + raw.count(b"{") > MAX_NESTING and _nesting(_untyped(raw)) > MAX_NESTING:
         raise NotStorable(where, f"it is nested deeper than {MAX_NESTING}")
@@ -289,10 +287,10 @@ def recorded(envelope: Envelope, types: Mapping[str, Any] | None = None) -> Reco
             data = msgspec.json.decode(envelope.data, type=(types or {}).get(envelope.kind, Any))
         elif not envelope.erased or envelope.data != NULL:
             data = DECODERS[envelope.kind].decode(envelope.data)
+    data = compacted(data) if isinstance(data, CompactedParts) else data
+    message = decode_message(bytes(envelope.message)) if envelope.message else None
     fields = {name: getattr(envelope, name) for name in Recorded.__struct_fields__}
-    fields["data"] = compacted(data) if isinstance(data, CompactedParts) else data
-    fields["message"] = decode_message(bytes(envelope.message)) if envelope.message else None
-    return Recorded(**fields)
+    return Recorded(**fields | {"data": data, "message": message})
 
 
 def compacted(parts: CompactedParts) -> Compacted:

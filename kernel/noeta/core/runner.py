@@ -36,7 +36,6 @@ class Runner:
         self.work: Work = work
         self._busy: anyio.CancelScope | None = None
         self._overflows = 0
-        self._offered = False
 
     def halt(self) -> None:
         """Stop the model or the tools that run now: the inbox holds what ends the turn."""
@@ -85,10 +84,7 @@ class Runner:
         """Do the next thing there is to do; what the task waits for when there is nothing."""
         work, state = self.work, self.work.state
         if state.open_calls:
-            # The calls of a reply are judged by what its request offered.
-            if not self._offered:
-                work.look()
-            self._offered = False
+            work.look()
             return await settle(work)
         if state.turn is None:
             return "idle"
@@ -96,7 +92,7 @@ class Runner:
         if texts := [text for text in done if text is not None]:
             self._over(r.TurnDoneRecord(reason="tool", text=texts[-1]))
             return ""
-        built, self._offered = await self._build(), True
+        built = await self._build()
         await work.commit()
         await work.tell()
         began = work.outside.clock.monotonic()
@@ -106,9 +102,9 @@ class Runner:
             return await self._model_failed(error, built)
         self._reply(built, response, int(1000 * (work.outside.clock.monotonic() - began)))
         self._overflows = 0
-        if not response.message.calls:
-            await self._no_calls(response)
-        return ""
+        await (drain(work) if response.message.calls else self._no_calls(response))
+        # Calls are judged by what the request offered, so nobody is asked again.
+        return "" if work.stops else await settle(work)
 
     async def _build(self) -> Built:
         for _ in range(MAX_STALE + 1):

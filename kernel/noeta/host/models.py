@@ -12,12 +12,13 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any
 
 import anyio
-from msgspec import Struct
+import msgspec
+from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from noeta.core.codec import proved
 from noeta.core.errors import ProviderError, told
-from noeta.core.messages import Block, Text, Thinking, ToolResult, ToolUse
+from noeta.core.messages import Block, Text, Thinking, ToolResult, ToolUse, Unknown
 from noeta.core.ports import Clock, Delta, Ids, ModelRequest, ModelResponse
 from noeta.core.text import meant, storable_text
 from noeta.toolkit.errors import ComposeError
@@ -242,6 +243,9 @@ def _mended(block: Block) -> Block:
             return replace(block, text=storable_text(text))
         case ToolUse(input=dict(input)):
             return replace(block, input=storable(input))
+        case Unknown(raw=raw):
+            # A log is lines of UTF-8.
+            return replace(block, raw=Raw(msgspec.json.format(bytes(raw).decode(), indent=-1).encode()))
         case ToolResult():
             raise TypeError("it holds a result, and a model makes none")
     return block
