@@ -111,7 +111,7 @@ def alone(session: nox.Session, member: Path | None) -> None:
     if member is None:
         session.log("There is nothing to do yet: no plugin is written.")
         return
-    session.install("--group=test", "--editable", str(member))
+    session.install("--group=test", "--group=model", "--editable", str(member))
     # These two show something about the tests and the store, and nothing about standing alone.
     others = [f"--ignore={member / 'tests' / name}" for name in ("mutants", "chaos")]
     session.run("pytest", *others, str(member))

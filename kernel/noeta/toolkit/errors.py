@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from noeta.core.errors import NoetaError, StoreError
+from noeta.core.text import meant as meant
 
 
 class UnknownTask(NoetaError):
