@@ -241,7 +241,7 @@ async def withdraw(work: Work, call: Call, why: str) -> None:
 
 def _stage(work: Work, call: Call) -> TaskView:
     """A view on which the call stages its work."""
-    return work.stage(work.offer.tools.get(call.name, ("", None))[0], "run")
+    return work.made(work.offer.tools.get(call.name, ("", None))[0]).begin("run")
 
 
 def _tool(work: Work, id: str) -> Tool:

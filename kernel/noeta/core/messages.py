@@ -144,14 +144,10 @@ class Usage(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.uncached + self.cache_read + self.cache_write
 
 
-ROLES = ("user", "system")
-"""Who may say something besides the model."""
-
-
 def unfit(message: Message) -> str:
     """Why APIs would refuse a conversation that this message joins from outside, else the empty text."""
-    if message.role not in ROLES:
-        return f"its role is {message.role!r}; it can be {' or '.join(ROLES)}"
+    if message.role not in ("user", "system"):
+        return f"its role is {message.role!r}; it can be user or system"
     for block in message.content:
         if isinstance(block, ToolUse | ToolResult | Thinking):
             return "it holds a thought, a call or a result, which stand only where the model made them"
@@ -214,13 +210,11 @@ def decode_message(data: bytes) -> Message:
     try:
         return _message.decode(data)
     except Exception:
-        pass
-    try:
-        loose = msgspec.json.decode(data, type=_LooseMessage)
-    except Exception:
-        return Message(role="user", content=[Unknown(of="", raw=_kept(data))])
-    content = [_decode_block(raw) for raw in loose.content]
-    return Message(role=loose.role, content=content, origin=loose.origin, about=loose.about)
+        with suppress(Exception):
+            loose = msgspec.json.decode(data, type=_LooseMessage)
+            content = [_decode_block(raw) for raw in loose.content]
+            return Message(role=loose.role, content=content, origin=loose.origin, about=loose.about)
+    return Message(role="user", content=[Unknown(of="", raw=_kept(data))])
 
 
 def _decode_block(raw: Raw) -> Block:

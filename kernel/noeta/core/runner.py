@@ -12,7 +12,7 @@ from msgspec.structs import asdict, replace
 
 from noeta.core import records as r
 from noeta.core.calls import settle, withdraw
-from noeta.core.errors import Conflict, PluginFailure, ProviderError, RequestStale, TurnDone, TurnFailed
+from noeta.core.errors import Conflict, PluginFailure, ProviderError, TurnDone, TurnFailed
 from noeta.core.inbox import drain
 from noeta.core.items import Cancel, Interrupt, Post, encode_body
 from noeta.core.messages import Block, Message, ToolUse, blank
@@ -23,7 +23,6 @@ from noeta.core.work import Built, Work
 
 MAX_ROUNDS = 8
 """How often `on_event` is told of what it staged itself before the task rests."""
-MAX_STALE = 3
 MAX_OVERFLOWS = 3
 MAX_CONTINUES = 3
 TICK_SECONDS = 1.0
@@ -35,6 +34,7 @@ class Runner:
     def __init__(self, work: Work) -> None:
         self.work: Work = work
         self._busy: anyio.CancelScope | None = None
+        self._begun = True
         self._overflows = 0
 
     def halt(self) -> None:
@@ -52,23 +52,27 @@ class Runner:
             await drain(work)
             while work.stops:
                 await self._stop(work.stops.pop(0))
-            resting = await (self._end() if state.ended else self._steered(self._advance))
+            step = self._advance if self._begun else self._begin
+            resting = await (self._end() if state.ended else self._steered(step))
 
-    async def _steered(self, step: Callable[..., Awaitable[bool | None]], *args: Any) -> bool:
+    async def _steered(self, step: Callable[[], Awaitable[bool | None]]) -> bool:
         """Take a step that a hook may steer, or spoil. True when the claim is given up."""
         try:
-            return bool(await step(*args))
+            return bool(await step())
         except TurnDone:
             self._over(r.TurnDoneRecord(reason="hook"))
         except TurnFailed as failed:
             self._over(r.TurnFailedRecord(reason=failed.reason, detail=failed.detail))
         except PluginFailure as failure:
             if failure.policy == "park":
+                # Nothing goes on before the plugins are told that it begins.
+                self._begun = step != self._begin
                 return await self._rest("plugin")
             self._over(r.TurnFailedRecord(reason="plugin_error", detail=str(failure)))
         return False
 
     async def _begin(self) -> None:
+        self._begun = True
         await self.work.hooks.on_start(self.work)
         await self.work.outside.redeliver(self.work)
 
@@ -92,7 +96,7 @@ class Runner:
         if texts := [text for text in done if text is not None]:
             self._over(r.TurnDoneRecord(reason="tool", text=texts[-1]))
             return ""
-        built = await self._build()
+        built = await work.outside.build(work)
         await work.commit()
         await work.tell()
         began = work.outside.clock.monotonic()
@@ -105,14 +109,6 @@ class Runner:
         await (drain(work) if response.message.calls else self._no_calls(response))
         # Calls are judged by what the request offered, so nobody is asked again.
         return "" if work.stops else await settle(work)
-
-    async def _build(self) -> Built:
-        for _ in range(MAX_STALE + 1):
-            try:
-                return await self.work.outside.build(self.work)
-            except RequestStale as stale:
-                detail = f"Plugin {stale.plugin!r} found the request stale {MAX_STALE + 1} times."
-        raise TurnFailed("request_stale", detail)
 
     def _reply(self, built: Built, response: ModelResponse, ms: int) -> None:
         """Record the reply. Calls get ids of the kernel's own; without text and calls there is no message."""
@@ -192,10 +188,10 @@ class Runner:
         if state.ended or (isinstance(stop, Interrupt) and (not state.turn or state.turn.seq != stop.turn)):
             return
         if state.turn:
-            work.look()
+            with suppress(PluginFailure):
+                work.look()
             for call in state.open_calls:
-                mine = [id for id, child in state.children.items() if child.call == call.id]
-                self._cancel([id for id in mine if not state.children[id].background])
+                self._cancel([t for t, c in state.children.items() if c.call == call.id and not c.background])
                 await withdraw(work, call, "The person stopped the turn before this call was finished.")
             work.put(r.Interrupted(by=stop.by))
         if isinstance(stop, Cancel) or state.one_shot:
@@ -213,7 +209,10 @@ class Runner:
         kept = outside.kept()
         retry_at = await outside.retry_at(work, reason)
         if not await self._written("waiting", reason=reason, retry_at=retry_at, release=not kept):
-            return False
+            if reason == "plugin":
+                # What came waits with the task, unless it stops that.
+                await drain(work)
+            return reason == "plugin" and not work.stops and await self._rest(reason)
         while kept and outside.kept() and not (retry_at and outside.clock.now() >= retry_at):
             if await outside.log.inbox(work.state.task, 1):
                 break

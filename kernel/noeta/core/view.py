@@ -267,10 +267,6 @@ class Views:
         view = self.by_plugin.get(plugin) or self.by_plugin.setdefault(plugin, self.made(plugin))
         return view.begin(hook)
 
-    def stage(self, plugin: str, hook: str) -> TaskView:
-        """One more view of the plugin, for what stages beside its hooks."""
-        return self.made(plugin).begin(hook)
-
     def settle(self, plugin: str, hook: str) -> bool:
         """The hook returned: what it staged is kept. Whether it staged anything."""
         view = self.by_plugin[plugin]

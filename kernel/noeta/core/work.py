@@ -46,8 +46,8 @@ class Built(Struct):
 class Outside:
     """What a runner reaches outside the kernel. The host supplies it.
 
-    - `offer` asks the plugins what the task offers now. `build` makes the next request, and records what it
-      is made of; raises the signals of `reminders` and `before_model`, and `PluginFailure`.
+    - `offer` asks the plugins what the task offers now. `build` makes the next request, again when a plugin
+      found it stale, and records what it is made of; raises `TurnDone`, `TurnFailed` and `PluginFailure`.
     - `model` calls a model and tells each `Delta`; it raises `ProviderError` when its patience is over.
     - `complete` calls a model for a plugin whose hook waits, outside any step.
     - `admit` raises `ValueError` for a child that cannot be; `birth` makes the task to create of one.
@@ -259,9 +259,8 @@ class Work(Views):
 
     def _account(self) -> None:
         # A hook that fails has spent what it has spent. No record is made while one is awaited.
-        spent, self._spent = self._spent, []
-        for fact in spent:
-            self.put(fact)
+        while self._spent:
+            self.put(self._spent.pop(0))
 
     def look(self) -> None:
         """Ask the plugins what they offer, so that calls find their tools."""

@@ -10,6 +10,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from noeta.core.codec import decode, encode, recorded
+from noeta.core.errors import RequestStale, TurnFailed
 from noeta.core.items import Erase, Post, encode_body
 from noeta.core.log import Claim, NewTask
 from noeta.core.ports import Clock, Delta, Ids, ModelRequest, ModelResponse
@@ -17,7 +18,7 @@ from noeta.core.records import CORE, ChildSpawned, ContextComposed, Recorded, Ta
 from noeta.core.runner import Runner
 from noeta.core.state import TaskState
 from noeta.core.view import Spawn, child_id
-from noeta.core.work import Outside, Work
+from noeta.core.work import Built, Outside, Work
 from noeta.host.agents import Agents, Composed
 from noeta.host.birth import new_task
 from noeta.host.context import context_of
@@ -30,6 +31,9 @@ from noeta.toolkit.history import history, whole
 from noeta.toolkit.limits import unlimited
 from noeta.toolkit.store import Store
 from noeta.toolkit.strays import fault
+
+MAX_STALE = 3
+"""How often a request is built again for one call."""
 
 
 @dataclass(kw_only=True)
@@ -82,7 +86,7 @@ async def take_up(
         clock=means.clock,
         ids=means.ids,
         offer=requests.offer,
-        build=requests.build,
+        build=lambda work: build(requests, work),
         model=means.model,
         complete=lambda request: complete(means, request),
         admit=lambda spawn: admit(means, claim, composed, state, spawn),
@@ -118,6 +122,19 @@ async def take_up(
     )
     work.set(next_request=lambda: requests.base(work).request)
     return Runner(work)
+
+
+async def build(requests: Requests, work: Work) -> Built:
+    """The next request, built again from the new state as often as a plugin finds it stale.
+
+    Raises `TurnFailed` when that comes too often, `TurnDone` and `PluginFailure`.
+    """
+    for _ in range(MAX_STALE + 1):
+        try:
+            return await requests.build(work)
+        except RequestStale as stale:
+            detail = f"Plugin {stale.plugin!r} found the request stale {MAX_STALE + 1} times."
+    raise TurnFailed("request_stale", detail)
 
 
 async def complete(means: Means, request: ModelRequest) -> ModelResponse:
