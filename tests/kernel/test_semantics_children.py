@@ -114,6 +114,83 @@ async def test_a_call_that_a_fork_inherits_unfinished_gets_a_result_and_is_never
     assert (await bench.row(task)).reason == "question"
 
 
+class Continues(Tool):
+    """Spawns a child that continues another task as `past` says, in one of its methods."""
+
+    def __init__(self, method: str, past: dict[str, Any]) -> None:
+        super().__init__("spawn", lambda ctx: self._do("run", ctx))
+        self._method, self._past = method, past
+
+    async def _do(self, method: str, ctx: ToolContext) -> ToolOutput:
+        assert ctx.spawn is not None
+        if method == "run" and self._method == "recover":
+            raise Died
+        if method == self._method:
+            ctx.spawn("agent", "go on", **self._past)
+            return text_output("spawned")
+        return ToolOutput(park=Park(on="question"))
+
+    async def resume(self, input: dict[str, Any], ctx: ToolContext, outcome: Any) -> ToolOutput:
+        return await self._do("withdraw" if outcome is None else "resume", ctx)
+
+    async def recover(self, input: dict[str, Any], ctx: ToolContext) -> ToolOutput:
+        return await self._do("recover", ctx)
+
+
+class Died(BaseException):
+    """The worker is gone."""
+
+
+PASTS = {
+    "unknown": ({"history_from": "nope"}, "There is no task 'nope' in this store."),
+    "beyond": ({"history_from": "old", "history_through": 99}, "task 'old' has no record 99"),
+    "before": ({"history_from": "old", "history_through": 0}, "task 'old' has no record 0"),
+    "of-nothing": ({"history_through": 3}, "history_through is 3, and history_from names no task"),
+    "no-name": ({"history_from": 5}, "cannot be stored"),
+}
+
+
+@pytest.mark.parametrize("past", PASTS)
+@pytest.mark.parametrize("method", ["run", "resume", "recover", "withdraw"])
+async def test_a_child_with_nothing_to_continue_is_an_error_of_the_call(method: str, past: str) -> None:
+    given, why = PASTS[past]
+    bench = Harness([Tools(Continues(method, given))], ["Old.", reply("", call("spawn")), "Sorry.", "Fine."])
+    await bench.start("long ago", task="old")
+    await bench.run()
+    task = await bench.start("go")
+    if method == "recover":
+        with pytest.raises(Died):
+            await bench.run()
+        bench.clock.advance(31)
+        bench.worker = "another"
+    await bench.run()
+    if method == "resume":
+        [parked] = await bench.log(task, "tool_parked")
+        await bench.answer(task, parked.data.call, values={"a": "b"})
+    if method == "withdraw":
+        await bench.interrupt(task)
+        await bench.run()
+        await bench.post(task, "go on")
+    await bench.run()
+    [result] = await bench.log(task, "tool_finished")
+    assert why in result.message.content[0].content[0].text
+    assert result.data.is_error
+    assert (await bench.children(task), (await bench.state(task)).children) == ([], {})
+    assert (await bench.row(task)).reason == "idle"
+
+
+async def test_a_child_continues_another_task_up_to_where_it_was_told() -> None:
+    past: dict[str, Any] = {"history_from": "old"}
+    bench = Harness([Tools(Continues("run", past))], ["Old.", reply("", call("spawn")), "Done.", "Child."])
+    await bench.start("long ago", task="old")
+    await bench.run()
+    task = await bench.start("go")
+    await bench.run()
+    [child] = await bench.children(task)
+    row, old = await bench.row(child), await bench.row("old")
+    assert (row.base, row.through) == ("old", old.last_seq)
+
+
 # ---- 23: what a task requires
 
 

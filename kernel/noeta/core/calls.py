@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from itertools import takewhile
 from typing import Any
 
@@ -67,7 +68,8 @@ async def _recovered(work: Work, call: Call, tool: Tool | None) -> bool:
         stage, output = _stage(work, call), None
         with anyio.move_on_after(RECOVER_SECONDS):
             try:
-                output = await tool.recover(work.use(call).input, work.outside.context(work, call, stage))
+                ctx = work.outside.context(work, call, stage)
+                output = await _given(work, stage, tool.recover(work.use(call).input, ctx))
             except BaseException as error:
                 unknown = f"{unknown} Looking it up failed: {work.outside.fault(error)}"
         if isinstance(output, ToolOutput):
@@ -170,9 +172,9 @@ async def _one(work: Work, call: Call) -> None:
     try:
         if _resumes(call):
             outcome = call.answer if call.on == "question" else call.ends
-            output = await tool.resume(use.input, ctx, outcome)  # type: ignore[attr-defined]
+            output = await _given(work, stage, tool.resume(use.input, ctx, outcome))  # type: ignore[attr-defined]
         else:
-            output = await tool.run(use.input, ctx)
+            output = await _given(work, stage, tool.run(use.input, ctx))
         why = "" if isinstance(output, ToolOutput) else f"it gave a {type(output).__name__}, not a ToolOutput"
         park = output.park if not why else None
         if park and not hasattr(tool, "resume"):
@@ -185,6 +187,14 @@ async def _one(work: Work, call: Call) -> None:
     if why:
         stage, output = _stage(work, call), _error(f"{use.name} failed: {why}")
     await _land(work, call, stage, output)
+
+
+async def _given(work: Work, stage: TaskView, output: Awaitable[Any]) -> Any:
+    """What a tool gives. Raises what it raises, and what keeps a child that it spawned from being born."""
+    given = await output
+    for spawn in stage.creates:
+        await work.outside.birth(spawn)
+    return given
 
 
 async def _land(work: Work, call: Call, stage: TaskView, output: ToolOutput) -> None:
@@ -232,7 +242,8 @@ async def withdraw(work: Work, call: Call, why: str) -> None:
     if tool and call.status in ("parked", "answered") and call.on in WAITS:
         with anyio.move_on_after(WITHDRAW_SECONDS):
             try:
-                given = await tool.resume(work.use(call).input, work.outside.context(work, call, stage), None)  # type: ignore[attr-defined]
+                ctx = work.outside.context(work, call, stage)
+                given = await _given(work, stage, tool.resume(work.use(call).input, ctx, None))  # type: ignore[attr-defined]
                 output = given if isinstance(given, ToolOutput) and not given.park else output
             except BaseException as error:
                 stage, output = _stage(work, call), _error(f"{why} {work.outside.fault(error)}")

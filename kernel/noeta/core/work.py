@@ -50,7 +50,8 @@ class Outside:
       found it stale, and records what it is made of; raises `TurnDone`, `TurnFailed` and `PluginFailure`.
     - `model` calls a model and tells each `Delta`; it raises `ProviderError` when its patience is over.
     - `complete` calls a model for a plugin whose hook waits, outside any step.
-    - `admit` raises `ValueError` for a child that cannot be; `birth` makes the task to create of one.
+    - `admit` raises `ValueError` for a child that cannot be; `birth` makes the task to create of one,
+      and raises for one with nothing to continue.
     - `purge` removes the bytes of erased records.
     - `snapshot` gets the lines of an append and the state behind them, and gives parts to write along.
     - `wake` waits until the inbox may have changed, or those seconds. `kept`: the claim has to stay here.

@@ -161,10 +161,19 @@ def admit(means: Means, claim: Claim, parent: Composed, state: TaskState, spawn:
 
 
 async def birth(means: Means, claim: Claim, root: str, spawn: Spawn) -> NewTask:
-    """The task to create for `spawn`. What it continues, it continues from what is durable now."""
-    through = spawn.history_through or 0
-    if spawn.history_from and spawn.history_through is None:
-        through = (await means.store.task(spawn.history_from)).last_seq
+    """The task to create for `spawn`. What it continues, it continues from what is durable now.
+
+    Raises `UnknownTask` and `ValueError` when there is nothing to continue.
+    """
+    source, through = spawn.history_from, spawn.history_through
+    if not source:
+        if through is not None:
+            raise ValueError(f"history_through is {through}, and history_from names no task")
+        return newborn(means, claim, root, spawn, 0)
+    last = (await means.store.task(source)).last_seq
+    through = last if through is None else through
+    if not 1 <= through <= last:
+        raise ValueError(f"task {source!r} has no record {through} to continue from; its last one is {last}")
     return newborn(means, claim, root, spawn, through)
 
 
