@@ -252,6 +252,30 @@ def test_what_is_no_factory_of_its_port_is_refused(site: Any, group: str, value:
         ask("wrong:" if group == STORES else "wrong")
 
 
+@pytest.mark.parametrize("raises", ["sys.exit(3)", "raise asyncio.CancelledError"])
+@pytest.mark.parametrize("group", GROUPS)
+def test_one_that_ends_the_process_when_it_is_called_is_refused(site: Any, group: str, raises: str) -> None:
+    source = f"""
+        import asyncio, sys
+        from noeta import Extension
+
+        class Ends(Extension):
+            name = "ends"
+
+            def __init__(self, *given):
+                {raises}
+
+        def ends(*given):
+            {raises}
+    """
+    value = "ends_m:Ends" if group == EXTENSIONS else "ends_m:ends"
+    site.install("noeta-ends", {group: {"ends": value}}, ends_m=source)
+    catalog = Catalog()
+    asks = {EXTENSIONS: catalog.extension, STORES: catalog.store, PROVIDERS: catalog.provider}
+    with pytest.raises(ComposeError, match=r"(SystemExit|CancelledError)"):
+        asks.get(group, catalog.env)("ends:" if group == STORES else "ends")
+
+
 def test_a_plugin_that_cannot_do_without_settings_says_which(site: Any) -> None:
     source = """
         import msgspec

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -425,6 +426,7 @@ async def test_who_keeps_a_claim_is_told_once_when_the_worker_stops() -> None:
         kept.append(claim := ctx.keep())
         claim.on_lost(lambda: told.append("first"))
         claim.on_lost(lambda: 1 / 0)
+        claim.on_lost(sys.exit)
         claim.on_lost(lambda: told.append("taken back"))()
         claim.on_lost(lambda: told.append("last"))
         return text_output("kept")

@@ -312,7 +312,7 @@ async def test_one_round_of_a_compaction_runs_at_a_time() -> None:
 
     hooks = Registry().compose([nosy := Nosy()])
     views = Desk(hooks, state=TaskState())
-    assert await views.residents(False, None, ()) == []
+    assert await views.view("other", "on_start").residents() == []
     assert nosy.said == "view.compact_advice was called while view.residents runs; await that first"
     assert await views.view("nosy", "before_model").compact_advice("auto", "") == []
 

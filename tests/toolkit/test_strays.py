@@ -10,14 +10,17 @@ import anyio
 import pytest
 
 from noeta.core.extension import Extension
+from noeta.core.fold import Folder, Reducer
 from noeta.core.messages import ToolResult
 from noeta.core.ports import ModelRequest
+from noeta.core.records import Erased, TaskCreated, TurnDoneRecord
 from noeta.core.tool import ToolContext, ToolFlags, ToolOutput
 from noeta.core.view import TaskView
 from noeta.host.beside import beside
 from noeta.host.models import Models
 from noeta.testing.clock import FrozenClock, SeededIds
 from noeta.testing.harness import Harness
+from noeta.testing.log_writer import LogWriter
 from noeta.testing.scripted_provider import ScriptError, call, reply
 from noeta.toolkit.provider import ProviderError
 from noeta.toolkit.strays import fault
@@ -86,6 +89,43 @@ async def test_one_from_a_hook_is_a_failure_of_its_plugin(does: Callable[[], Any
     [failed] = await bench.log(task, "plugin_failed")
     assert (failed.data.plugin, failed.data.hook) == ("starts", "on_start")
     assert (await bench.row(task)).reason == "idle"
+
+
+@pytest.mark.parametrize("error", [SystemExit(3), asyncio.CancelledError()], ids=["exit", "cancel"])
+@pytest.mark.parametrize("part", ["initial_state", "reduce", "reduce-of-core", "erased", "continue_state"])
+def test_one_from_a_fold_breaks_the_state_of_its_plugin_alone(
+    log: LogWriter, part: str, error: BaseException
+) -> None:
+    def folds(name: str, fails: bool) -> Reducer:
+        def at(place: str, value: Any = None) -> Any:
+            if fails and place == part:
+                raise error
+            return value
+
+        def reduce(state: Any, kind: str, data: Any) -> Any:
+            return at(
+                {"note": "reduce", "turn_done": "reduce-of-core", "core.erased": "erased"}.get(kind, "")
+            )
+
+        types: dict[str, Any] = {"initial": lambda: at("initial_state"), "folds": ("core", "notes")}
+        return Reducer(name=name, reduce=reduce, continued=lambda state: at("continue_state", state), **types)
+
+    log.note("notes", "note", 1)
+    log.put(TurnDoneRecord())
+    log.put(Erased(seqs=[1]))
+    if part == "continue_state":
+        log.put(TaskCreated(task="u", agent="a", root="u", history_from="t", history_through=4))
+    broken = log.fold([folds("bad", True), folds("good", False)]).broken
+    assert list(broken) == ["bad"]
+    assert type(error).__name__ in broken["bad"].why
+
+
+def test_a_person_who_stops_the_process_while_a_log_is_folded_is_heard(log: LogWriter) -> None:
+    def stopped() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Folder([Reducer(name="slow", initial=stopped)]).start()
 
 
 @pytest.mark.parametrize("does", STRAYS)

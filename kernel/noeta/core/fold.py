@@ -89,9 +89,9 @@ class Folder:
         for reducer in self.reducers:
             try:
                 state.states[reducer.name] = reducer.initial()
-            except Exception as error:
+            except BaseException as error:
                 state.states[reducer.name] = None
-                state.broken[reducer.name] = Problem(seq=0, why=f"initial_state: {told(error)}")
+                state.broken[reducer.name] = _broken(0, "initial_state", error)
         return state
 
     def apply(self, state: TaskState, record: Envelope) -> None:
@@ -139,8 +139,8 @@ class Folder:
             if name not in broken:
                 try:
                     states[name] = reduce(states[name], kind, decode(record.data) if apart else data)
-                except Exception as error:
-                    broken[name] = Problem(seq=seq, why=f"reduce of {kind}: {told(error)}")
+                except BaseException as error:
+                    broken[name] = _broken(seq, f"reduce of {kind}", error)
 
     def _apply_plugin(self, state: TaskState, record: Envelope) -> None:
         if record.message:
@@ -165,8 +165,8 @@ class Folder:
         for reducer in self.reducers:
             try:
                 state.states[reducer.name] = reducer.continued(state.states[reducer.name])
-            except Exception as error:
-                state.broken[reducer.name] = Problem(seq=state.seq, why=f"continue_state: {told(error)}")
+            except BaseException as error:
+                state.broken[reducer.name] = _broken(state.seq, "continue_state", error)
 
 
 _untyped = msgspec.json.Decoder().decode
@@ -179,8 +179,17 @@ def _reduce(state: TaskState, name: str, reduce: Any, kind: str, data: Any) -> N
         return
     try:
         state.states[name] = reduce(state.states[name], kind, data)
-    except Exception as error:
-        state.broken[name] = Problem(seq=state.seq, why=f"reduce of {kind}: {told(error)}")
+    except BaseException as error:
+        state.broken[name] = _broken(state.seq, f"reduce of {kind}", error)
+
+
+def _broken(seq: int, where: str, error: BaseException) -> Problem:
+    """Why a plugin's state is frozen. Nothing waits here, so whatever its code raises is its own fault, an
+    exit and a cancel too; but for what a person's key raised.
+    """
+    if isinstance(error, KeyboardInterrupt):
+        raise error
+    return Problem(seq=seq, why=f"{where}: {told(error)}")
 
 
 def _set_aside(state: TaskState, record: Envelope) -> None:

@@ -6,9 +6,9 @@ folds them; when it raises they are dropped.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
+from functools import partial
 from hashlib import sha256
 from itertools import count
 from typing import TYPE_CHECKING, Any, Literal
@@ -211,7 +211,10 @@ class TaskView(CoreNotices):
 
         The plugins' time is not the asking hook's. Raises `RuntimeError` while such a round is under way.
         """
-        return await self.views.residents(lead, keeps_tail, kept) if self.views else []
+        if not self.views:
+            return []
+        ask = partial(self.views.hooks.residents, self.views, lead=lead)
+        return await self.views.apart("residents", ask, keeps_tail=keeps_tail, kept=kept)
 
     async def compact_advice(
         self, trigger: Literal["manual", "auto"], instructions: str
@@ -219,8 +222,8 @@ class TaskView(CoreNotices):
         """What every plugin's `before_compact` says, with its name; as `residents`, one round at a time."""
         if not self.views:
             return []
-        with self.views.apart("compact_advice"):
-            return await self.views.hooks.before_compact(self.views, trigger, instructions)
+        ask = partial(self.views.hooks.before_compact, self.views, trigger, instructions)
+        return await self.views.apart("compact_advice", ask)
 
     def begin(self, hook: str) -> TaskView:
         """This view, on which `hook` runs from here; what it stages is its own, also inside another one."""
@@ -291,25 +294,20 @@ class Views:
         for view in self.by_plugin.values():
             vars(view).update(fields)
 
-    async def residents(self, lead: bool, keeps_tail: bool | None, kept: Sequence[Message]) -> list[Message]:
-        """Ask every plugin what to attach again around a summary."""
-        with self.apart("residents"):
-            self.set(keeps_tail=keeps_tail, kept=kept)
-            try:
-                return await self.hooks.residents(self, lead=lead)
-            finally:
-                self.set(keeps_tail=None, kept=())
+    async def apart(self, method: str, ask: Callable[[], Awaitable[list[Any]]], **fields: Any) -> list[Any]:
+        """Ask other plugins for a hook, in a round that stands alone and takes nothing of its time.
 
-    @contextmanager
-    def apart(self, method: str) -> Iterator[None]:
-        """Inside, a hook asks other plugins: in a round that stands alone and takes nothing of its time."""
+        Meanwhile every view has these `fields`.
+        """
         if self._apart:
             raise RuntimeError(f"view.{method} was called while view.{self._apart} runs; await that first")
         self._apart = method
+        self.set(**fields)
         try:
-            yield
+            return await ask()
         finally:
             self._apart = ""
+            self.set(keeps_tail=None, kept=())
 
 
 def child_id(parent: str, key: str) -> str:

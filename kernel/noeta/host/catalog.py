@@ -28,6 +28,7 @@ from noeta.toolkit.env import ExecEnv
 from noeta.toolkit.errors import ComposeError
 from noeta.toolkit.provider import Provider
 from noeta.toolkit.store import Store
+from noeta.toolkit.strays import fault
 
 EXTENSIONS = "noeta.extensions"
 PROVIDERS = "noeta.providers"
@@ -85,8 +86,8 @@ class Catalog:
             made: Extension = offer.thing()
         except SettingsError:
             raise
-        except (Exception, SystemExit) as error:
-            why = f"its class cannot be called without arguments: {told(error).rstrip('.')}"
+        except BaseException as error:
+            why = f"its class cannot be called without arguments: {fault(error).rstrip('.')}"
             raise ComposeError(name, place, why, "Give an instance of it instead of the name") from error
         return made
 
@@ -115,13 +116,17 @@ class Catalog:
     def _made(self, group: str, name: str, port: type, *arguments: str) -> Any:
         """What the factory makes, if that is what the port asks for."""
         offer = self._imported(group, name, group)
-        made = offer.thing(*arguments, {})
+        try:
+            made = offer.thing(*arguments, {})
+        except Exception:
+            raise
+        except BaseException as error:
+            why = f"its factory did not return: {fault(error).rstrip('.')}"
+            raise offer.unfit(why) from error
         members = [*inspect.get_annotations(port), *(each for each in dir(port) if each[0] != "_")]
         if missing := [each for each in members if not hasattr(made, each)]:
             why = f"its factory gave a {type(made).__name__}, which has no {missing[0]!r}"
-            raise ComposeError(
-                name, group, why, f"Tell those who make {offer.distribution}", kind=GROUPS[group]
-            )
+            raise offer.unfit(why)
         return made
 
     def _imported(self, group: str, name: str, place: str) -> _Offer:
@@ -184,6 +189,11 @@ class _Offer:
             reason=reason,
             seconds=self.seconds,
         )
+
+    def unfit(self, why: str) -> ComposeError:
+        """What to say of a factory that works against its group."""
+        way_out = f"Tell those who make {self.distribution}"
+        return ComposeError(self.name, self.group, why, way_out, kind=GROUPS[self.group])
 
     def load(self) -> None:
         """Import it, and keep what it is or why it is no use."""

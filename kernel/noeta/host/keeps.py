@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
+from noeta.toolkit.strays import fault
+
 _log = logging.getLogger("noeta")
 
 
@@ -81,5 +83,6 @@ class Keep:
             callback = self._callbacks.pop(next(iter(self._callbacks)))
             try:
                 callback()
-            except Exception:
+            except BaseException as error:
+                fault(error)
                 _log.exception("a callback for a lost claim failed")

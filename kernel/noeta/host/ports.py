@@ -7,13 +7,13 @@ from collections.abc import Awaitable, Callable
 
 import anyio
 
-from noeta.core.errors import told
 from noeta.core.ports import Clock, Ids
 from noeta.host.catalog import Catalog
 from noeta.toolkit.env import ExecEnv
 from noeta.toolkit.in_memory import InMemoryStore
 from noeta.toolkit.provider import Provider
 from noeta.toolkit.store import Store
+from noeta.toolkit.strays import fault
 
 CLOSE_SECONDS = 10.0
 """How long one port may take to close. Who leaves a host does not wait for more."""
@@ -53,9 +53,10 @@ class Ports:
             with anyio.move_on_after(CLOSE_SECONDS, shield=True) as scope:
                 try:
                     await close()
-                except Exception as error:
-                    _log.warning("%s could not be closed: %s", what, told(error))
-                    errors.append(error)
+                except BaseException as error:
+                    why = fault(error)
+                    _log.warning("%s could not be closed: %s", what, why)
+                    errors.append(error if isinstance(error, Exception) else RuntimeError(f"{what}: {why}"))
             if scope.cancelled_caught:
                 _log.warning("%s was not closed within %g s", what, CLOSE_SECONDS)
         if errors:

@@ -63,8 +63,9 @@ def _calls(task: Rehearsal, changed: list[ToolUse]) -> Iterator[Awaitable[Any]]:
         yield hooks.on_event(task, recorded(record))
     yield hooks.before_compact(task, "manual", "be short")
     yield hooks.before_compact(task, "auto", "")
-    yield task.residents(True, True, [])
-    yield task.residents(False, False, task.request().messages[-1:])
+    compacting = task.made("")
+    yield compacting.residents(lead=True, keeps_tail=True)
+    yield compacting.residents(keeps_tail=False, kept=task.request().messages[-1:])
     yield _commands(task)
 
 
