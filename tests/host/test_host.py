@@ -531,6 +531,50 @@ async def test_a_failed_attempt_is_void_for_who_follows() -> None:
     assert pieces.index(Reset()) > pieces.index(Delta(kind="text", text="Hel"))
 
 
+class Silent(ScriptedProvider):
+    """A model that never says a word."""
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[Any]:
+        await anyio.sleep_forever()
+        yield
+
+
+@pytest.mark.parametrize("verb", ["wait", "follow", "run"])
+async def test_who_still_waits_when_another_task_of_the_program_leaves_the_host_is_told_so(verb: str) -> None:
+    errors: list[RuntimeError] = []
+    clock, ids = FrozenClock(), SeededIds()
+    store = InMemoryStore(clock, ids)
+
+    async def followed(host: Host, task: str) -> None:
+        async with aclosing(host.follow(task)) as pieces:
+            async for _ in pieces:
+                pass
+
+    async def waits(host: Host, task: str) -> None:
+        verbs = {"wait": lambda: host.wait(task), "run": lambda: host.run("agent", "hi")}
+        with pytest.raises(RuntimeError, match="the host was left before") as caught:
+            await verbs.get(verb, lambda: followed(host, task))()
+        errors.append(caught.value)
+
+    agents, providers = [Agent("agent", model="test:x")], {"test": Silent()}
+    host = Host(agents, store=store, providers=providers, clock=clock, ids=ids)
+    # The clock stands still, so only the leaving can end a wait.
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as group, host:
+            task = await host.start("agent", "hi")
+            group.start_soon(waits, host, task)
+            await anyio.wait_all_tasks_blocked()
+        await waits(host, task)
+    assert len(errors) == 2
+
+
+async def test_what_came_of_a_task_can_be_asked_of_a_host_that_was_left() -> None:
+    world = World(["Hello."])
+    async with world.host as host:
+        task = (await host.run("agent", "hi")).task
+    assert (await host.wait(task)).text == "Hello."
+
+
 # ---- around
 
 

@@ -11,6 +11,7 @@ from noeta.host.bell import Bell
 from noeta.host.context import Progress
 from noeta.host.models import Reset
 from noeta.host.reading import Reader
+from noeta.host.waiting import Waiting
 from noeta.toolkit.store import Store
 
 Live = Delta | Reset | Progress
@@ -75,12 +76,13 @@ class _Follower:
 
 
 async def follow(
-    store: Store, reader: Reader, followers: Followers, task: str, after: int = 0
+    store: Store, reader: Reader, followers: Followers, waiting: Waiting, task: str, after: int = 0
 ) -> AsyncGenerator[Recorded | Live, None]:
     """The task's records behind `after`, then new ones and what is told live, until the task has ended.
 
     A record comes once and in order. The pieces of a reply come before its record and never after it; live
     pieces come from the worker of this process alone. Who stops early closes it (`contextlib.aclosing`).
+    Raises `RuntimeError` when there is more to wait for and the host is left.
     """
     settled = 0
     with followers.of(task) as follower:
@@ -100,4 +102,4 @@ async def follow(
                 if after == seen and not pieces:
                     if ended:
                         return
-                    await follower.bell.wait(watch, LOOK_SECONDS)
+                    await waiting.on(follower.bell, watch, LOOK_SECONDS)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
@@ -21,15 +20,18 @@ from noeta.core.state import Call, TaskState
 from noeta.core.text import meant
 from noeta.core.view import child_id
 from noeta.host.agents import Agents
+from noeta.host.bell import Bell
 from noeta.host.beside import beside
 from noeta.host.birth import new_task
 from noeta.host.catalog import Catalog
 from noeta.host.claimed import Means
 from noeta.host.following import Followers, Live, follow
+from noeta.host.given import nonsense
 from noeta.host.models import Models
 from noeta.host.outcome import Outcome, outcome_of
 from noeta.host.ports import Ports
 from noeta.host.reading import Reader
+from noeta.host.waiting import Waiting
 from noeta.host.worker import Worker
 from noeta.toolkit.agent import Agent
 from noeta.toolkit.env import ExecEnv
@@ -44,8 +46,6 @@ if TYPE_CHECKING:
     from noeta.host.sync import SyncHost
 
 LOOK_SECONDS = 1.0
-LEAST_LEASE_SECONDS = 1.0
-"""With a shorter lease, a worker that is only busy would lose its tasks, or end its process."""
 
 
 class Host:
@@ -90,7 +90,7 @@ class Host:
         works: bool = True,
         spill_dir: str | None = None,
     ) -> None:
-        if why := _nonsense(capacity, queues, lease, grace):
+        if why := nonsense(capacity, queues, lease, grace):
             raise ValueError(why)
         self._clock, self._ids = clock or SystemClock(), ids or RandomIds()
         self.catalog: Catalog = Catalog()
@@ -99,6 +99,7 @@ class Host:
         self._ports = Ports(self.catalog, store, env, self._clock, self._ids)
         self._store, self._env = self._ports.store, self._ports.env
         self._reader, self._followers = Reader(self._store, self._agents), Followers()
+        self._waiting = Waiting()
         self._models = Models(providers or {}, self._clock, self._ids, more=self._ports.provider)
         around = {"env": self._env, "spill_dir": spill_dir}
         means = Means(
@@ -136,6 +137,7 @@ class Host:
             handled = await self._tasks.__aexit__(*((type_, error, trace) if ours else (None, None, None)))
             return handled if ours else None
         finally:
+            self._waiting.leave()
             await self._ports.aclose()
 
     def sync(self) -> SyncHost:
@@ -304,21 +306,25 @@ class Host:
     # ---- looking
 
     async def wait(self, task: str) -> Outcome:
-        """Wait until a task has ended or does not go on by itself, and say where it is."""
+        """Wait until a task has ended or does not go on by itself, and say where it is.
+
+        Raises `RuntimeError` when the host is left before.
+        """
+        bell = Bell()
         async with self._store.watch(task, log=False) as watch:
             while True:
                 row = await self._store.task(task)
                 if (outcome := await outcome_of(self._store, self._reader, row)) is not None:
                     return outcome
-                await watch.wait(LOOK_SECONDS)
+                await self._waiting.on(bell, watch, LOOK_SECONDS)
 
     def follow(self, task: str, after: int = 0) -> AsyncGenerator[Recorded | Live, None]:
         """The task's records behind `after`, each once, and what is told live between them, until its end.
 
         Pieces of a reply (`Delta`), `Reset` and `Progress` come only from tasks that this host runs. Close it
-        to stop early (`contextlib.aclosing`).
+        to stop early (`contextlib.aclosing`). Raises `RuntimeError` when the host is left before the end.
         """
-        return follow(self._store, self._reader, self._followers, task, after)
+        return follow(self._store, self._reader, self._followers, self._waiting, task, after)
 
     async def tasks(self, **filters: Any) -> list[TaskRow]:
         """Rows of tasks, oldest first. The filters are those of `Store.tasks`."""
@@ -354,17 +360,6 @@ class Host:
         except Duplicate:
             return False
         return True
-
-
-def _nonsense(capacity: int, queues: object, lease: float, grace: float) -> str:
-    """What is wrong with the settings of a worker, else the empty text."""
-    if capacity < 1:
-        return f"the capacity is {capacity}; a worker runs 1 task at least"
-    if isinstance(queues, str):
-        return f"queues is a text; write [{queues!r}]"
-    if not LEAST_LEASE_SECONDS <= lease < math.inf:
-        return f"the lease is {lease:g} s; it has to be {LEAST_LEASE_SECONDS:g} s at least, and to end"
-    return "" if 0 <= grace < math.inf else f"the grace is {grace:g} s; it has to be 0 or more, and to end"
 
 
 def _item(task: str, key: str, kind: str, data: object) -> Post:
