@@ -710,6 +710,33 @@ async def test_an_overflow_asks_for_room_and_the_request_must_shrink() -> None:
     assert (await bench.log(task, "turn_failed"))[0].data.reason == "context_overflow"
 
 
+@pytest.mark.parametrize("end", ["turn_failed", "interrupted"])
+async def test_a_turn_after_one_that_was_too_long_has_all_its_rounds_of_making_room(end: str) -> None:
+    class Room(Extension):
+        name = "room"
+        asked = 0
+
+        async def on_context_overflow(self, view: TaskView, request: ModelRequest) -> bool:
+            self.asked += 1
+            if end == "interrupted" and self.asked == 3:
+                await bench.interrupt(view.task_id)
+            view.compacted(Compacted(through=view.state.seq, summary=[user("s" * (20 - self.asked))]))
+            return True
+
+        async def on_event(self, view: TaskView, recorded: Recorded) -> None:
+            if recorded.kind == end:
+                # The next turn begins in the same claim.
+                view.enqueue("and more", dedupe_key="more")
+
+    overflow = ProviderError("overflow", "too long")
+    bench = Harness([Room()], [overflow] * (4 if end == "turn_failed" else 3) + [overflow] * 3 + ["Done."])
+    task = await bench.start("a message that is too long for any model")
+    await bench.run()
+    assert len(await bench.log(task, end)) == 1
+    assert len(await bench.log(task, "claimed")) == 1
+    assert [record.data.text for record in await bench.log(task, "turn_done")] == ["Done."]
+
+
 async def test_an_empty_reply_goes_on_three_times_at_most() -> None:
     class GoOn(Extension):
         name = "go-on"

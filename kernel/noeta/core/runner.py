@@ -35,7 +35,6 @@ class Runner:
         self.work: Work = work
         self._busy: anyio.CancelScope | None = None
         self._begun = True
-        self._overflows = 0
 
     def halt(self) -> None:
         """Stop the model or the tools that run now: the inbox holds what ends the turn."""
@@ -78,7 +77,7 @@ class Runner:
 
     async def _advance(self) -> bool:
         """Do what there is to do until it is done or halted, and let the task wait when there is nothing."""
-        work, reason = self.work, ""
+        work, reason, self._overflows = self.work, "", 0
         with anyio.CancelScope() as self._busy:
             while not (work.stops or work.state.ended or (reason := await self._act())):
                 await drain(work)
