@@ -21,6 +21,7 @@ from noeta.core.ports import ModelRequest, ModelResponse
 from noeta.core.records import Claimed, Notice, Plugin
 from noeta.core.tool import ToolContext, ToolFlags, ToolOutput, text_output
 from noeta.core.view import TaskView
+from noeta.host import running
 from noeta.host.models import Models
 from noeta.host.worker import Worker
 from noeta.testing.clock import FrozenClock, SeededIds
@@ -229,6 +230,25 @@ async def test_an_interrupt_stops_a_running_tool() -> None:
         await rests(bench, task)
     assert gate.cut
     assert (await bench.kinds(task))[-1] == "interrupted"
+
+
+@pytest.mark.parametrize("end", ["interrupted", "task_ended"])
+async def test_what_stops_a_running_tool_is_seen_behind_any_number_of_messages(end: str) -> None:
+    gate = Gate()
+    bench = Harness([Tools(Tool("wait", gate))], [reply("", call("wait"))])
+    task = await bench.start("go")
+    async with working(bench):
+        await until(bench, gate.entered.is_set)
+        for _ in range(running.PEEK):
+            await bench.post(task, "and more")
+        await (bench.interrupt(task) if end == "interrupted" else bench.cancel(task))
+        await until(bench, lambda: gate.cut)
+        await until(bench, lambda: waits(bench, task) if end == "interrupted" else ended(bench, task))
+    assert (await bench.kinds(task))[-1] == end
+
+
+async def ended(bench: Harness, task: str) -> bool:
+    return (await bench.row(task)).status == "ended"
 
 
 async def test_an_interrupt_of_another_turn_stops_nothing() -> None:

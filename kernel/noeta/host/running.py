@@ -175,9 +175,11 @@ class Running:
 
     async def _obey(self, runner: Runner, log: Listening) -> None:
         """Halt what runs when somebody wants it stopped. The runner then reads why."""
-        work = runner.work
+        work, peek = runner.work, PEEK
         try:
-            items = await log.look(self.claim.task, PEEK)
+            # What stops the turn may stand behind any number of others.
+            while len(items := await log.look(self.claim.task, peek)) >= peek:
+                peek *= 10
         except StoreError as error:
             _log.warning("task %s: its inbox cannot be read: %s", self.claim.task, error)
             return
