@@ -219,6 +219,56 @@ async def test_a_plugin_that_may_not_be_passed_over_holds_the_task_up_and_no_end
     assert len(ledger.booked) == 2
 
 
+async def kept_until_it_works(bench: Harness, ledger: Ledger, away: float) -> None:
+    """Run a claim that is kept for the `away` seconds that the plugin is. Then somebody says something."""
+    [claim] = await bench.store.claim(bench.worker)
+    runner = await bench.take_up(claim, kept=lambda: ledger.away)
+
+    async def wake(seconds: float) -> bool:
+        bench.clock.advance(away)
+        ledger.away = False
+        await bench.post(claim.task, "Go on.")
+        return True
+
+    runner.work.outside.wake = wake
+    await runner.run()
+
+
+async def test_a_plugin_without_redelivery_that_held_the_task_up_is_told_in_the_same_claim() -> None:
+    ledger = Strict(redelivers=False)
+    bench = Harness([ledger], ["Hello.", "Hello again."])
+    task = await bench.start("hi")
+    await kept_until_it_works(bench, ledger, 1)
+    assert (await bench.row(task)).reason == "idle"
+    assert ledger.booked == [record.seq for record in await bench.log(task, "model_replied", "turn_done")]
+
+
+async def test_the_ones_after_a_plugin_that_holds_the_task_up_miss_nothing() -> None:
+    class Second(Ledger):
+        name = "second"
+
+        async def on_event(self, view: TaskView, recorded: Recorded) -> None:
+            if recorded.kind in ("model_replied", "turn_done"):
+                self.booked.append(recorded.seq)
+                view.record("second", "booked", recorded.seq)
+
+        def delivered_through(self, view: TaskView) -> int | None:
+            state: int = view.ext_state("second")
+            return state
+
+    ledger, second = Strict(), Second()
+    bench = Harness([ledger], ["Hello.", "Hello again."])
+    task = await bench.start("hi")
+    await bench.run()
+    # Another plugin comes, with the whole log to catch up on.
+    shared: dict[str, Any] = {"store": bench.store, "clock": bench.clock, "ids": bench.ids}
+    later = Harness([ledger, second], provider=bench.provider, **shared)
+    await later.post(task, "and more")
+    await kept_until_it_works(later, ledger, 60)
+    events = await later.log(task, "model_replied", "turn_done")
+    assert second.booked == [record.seq for record in events]
+
+
 async def test_a_gate_that_may_not_be_passed_over_is_asked_again_later() -> None:
     class Guard(Extension):
         name = "guard"

@@ -33,10 +33,13 @@ class Redelivery:
             return
         first, behind = self._tried is None, set(work.behind)
         self._tried = now
+        due = {by: through for by, through in hooks.delivered_through(work).items() if first or by in behind}
+        # When one of them lets the task wait, the ones after it still get nothing later first.
         work.behind.clear()
-        for plugin, through in hooks.delivered_through(work).items():
-            if first or plugin in behind:
-                await self._tell(work, hooks, plugin, max(through, work.state.history_through))
+        work.behind.update(due)
+        for plugin, through in due.items():
+            work.behind.discard(plugin)
+            await self._tell(work, hooks, plugin, max(through, work.state.history_through))
 
     async def _tell(self, work: Work, hooks: Hooks, plugin: str, after: int) -> None:
         pages = history(self._store, work.state.task, after, through=work.durable)

@@ -116,9 +116,14 @@ class Hooks:
         """
         maker, behind = recorded.by if recorded.hook == "on_event" else None, set(desk.behind)
         skipped = behind | {maker}
-        await self._ask("on_event", desk, recorded, among=lambda by: by not in skipped and only in ("", by))
-        if desk.behind != behind:
-            desk.behind &= behind | self.delivered_through(desk).keys()
+        try:
+            await self._ask(
+                "on_event", desk, recorded, among=lambda by: by not in skipped and only in ("", by)
+            )
+        finally:
+            # Also when the task is to wait for the one that failed.
+            if desk.behind != behind:
+                desk.behind &= behind | self.delivered_through(desk).keys()
 
     def delivered_through(self, desk: Views) -> dict[str, int]:
         """For each plugin with redelivery, the seq through which it has handled its events."""
