@@ -15,7 +15,7 @@ from noeta.core.tool import ToolContext, ToolOutput, text_output
 from noeta.core.view import TaskView
 from noeta.host.host import Host
 from noeta.testing.clock import FrozenClock, SeededIds
-from noeta.testing.scripted_provider import call, reply
+from noeta.testing.scripted_provider import ScriptedProvider, call, reply
 from noeta.toolkit.agent import Agent
 from noeta.toolkit.in_memory import InMemoryStore
 
@@ -51,13 +51,14 @@ class Tools(Extension):
         self.offers.append(view.offer)
 
 
-class Model:
+class Model(ScriptedProvider):
     """Asks for the tool as often as it has to, and looks at no message: what is counted is the kernel's.
 
     `marks` are the counts at each of its calls.
     """
 
     def __init__(self, steps: int, counts: Counter[str]) -> None:
+        super().__init__()
         self.marks: list[Counter[str]] = []
         self._steps, self._counts = steps, counts
 

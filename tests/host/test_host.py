@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
@@ -271,6 +272,36 @@ NONSENSE: dict[str, Any] = {
 async def test_a_setting_of_the_worker_that_makes_no_sense_is_refused(setting: str) -> None:
     with pytest.raises(ValueError, match=setting):
         Host([], **NONSENSE[setting])
+
+
+JUNK: dict[str, tuple[dict[str, Any], str]] = {
+    "list-of-providers": ({"providers": [ScriptedProvider()]}, "providers is of type list; write a dict"),
+    "model-for-provider": (
+        {"providers": {"a": "b:c"}},
+        "the provider 'a' is of type str, which has no 'aclose'",
+    ),
+    "class-of-provider": (
+        {"providers": {"a": ScriptedProvider}},
+        "is the class ScriptedProvider; write Scripted",
+    ),
+    "whole-model": ({"providers": {"a:b": ScriptedProvider()}}, "'a:b' names no provider"),
+    "path": ({"store": Path("noeta.db")}, "the store is of type PosixPath, which has no 'aclose'"),
+    "class-of-store": (
+        {"store": InMemoryStore},
+        "the store is the class InMemoryStore; write InMemoryStore(...)",
+    ),
+    "folder": ({"env": Path()}, "the environment is of type PosixPath, which has no 'listdir'"),
+    "name": ({"agents": "coder"}, "agents is of type str; write a list"),
+    "nothing": ({"agents": None}, "agents is of type NoneType; write a list"),
+    "dict": ({"agents": {"coder": Agent("coder")}}, "agents is of type dict; write a list"),
+}
+
+
+@pytest.mark.parametrize("junk", JUNK)
+async def test_what_is_no_port_and_no_list_of_agents_is_refused(junk: str) -> None:
+    given, says = JUNK[junk]
+    with pytest.raises(TypeError, match=re.escape(says)):
+        Host(**{"agents": [], **given})
 
 
 async def test_a_host_that_was_left_says_that_it_cannot_be_entered_again() -> None:

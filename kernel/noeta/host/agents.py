@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import cast
 
 from msgspec import Struct
@@ -83,6 +83,9 @@ class _Found:
 def _check(agents: Sequence[Agent]) -> None:
     if isinstance(agents, Agent):
         raise TypeError(f"agents is the one agent {agents.name!r}; write a list, [agent]")
+    given: object = agents
+    if not isinstance(given, Iterable) or isinstance(given, str | Mapping):
+        raise TypeError(f"agents is of type {type(given).__name__}; write a list, [Agent(...)]")
     names: set[str] = set()
     for agent in agents:
         if not isinstance(agent, Agent):

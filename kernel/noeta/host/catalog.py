@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import redirect_stdout
 from typing import Any, Literal
 
@@ -108,6 +108,13 @@ class Catalog:
         provider: Provider = self._made(PROVIDERS, name, Provider)
         return provider
 
+    def check_provider(self, name: str, place: str, given: Iterable[str]) -> None:
+        """Raise `ComposeError` unless a provider of this name is installed, whether it works or not.
+
+        `place` is who wants it, and `given` are other names that may be meant. Imports nothing.
+        """
+        self._found(PROVIDERS, name, place, given)
+
     def env(self, name: str) -> ExecEnv:
         """The place to act called `name`. Raises `ComposeError`, and what the factory raises."""
         env: ExecEnv = self._made(ENVIRONMENTS, name, ExecEnv)
@@ -123,29 +130,29 @@ class Catalog:
         except BaseException as error:
             why = f"its factory did not return: {fault(error).rstrip('.')}"
             raise offer.unfit(why) from error
-        members = [*inspect.get_annotations(port), *(each for each in dir(port) if each[0] != "_")]
-        if missing := [each for each in members if not hasattr(made, each)]:
-            why = f"its factory gave a {type(made).__name__}, which has no {missing[0]!r}"
-            raise offer.unfit(why)
+        if why := lacks(made, port):
+            raise offer.unfit(f"its factory gave a {why}")
         return made
 
-    def _imported(self, group: str, name: str, place: str) -> _Offer:
+    def _found(self, group: str, name: str, place: str, given: Iterable[str] = ()) -> _Offer:
+        """What has the name in the group. `given` are names that are known besides, for the hint."""
         if not (offers := self._offers.get((group, name))):
             others = [each for each in GROUPS if (each, name) in self._offers]
-            hint = f"; it is a {GROUPS[others[0]]}" if others else meant(name, self._names(group))
+            known = [*given, *(known for found, known in self._offers if found == group)]
+            hint = f"; it is a {GROUPS[others[0]]}" if others else meant(name, known)
             why = f"no installed {GROUPS[group]} has this name{hint}"
             way_out = "Install what has it, or give the object itself"
             raise ComposeError(name, place, why, way_out, kind=GROUPS[group])
-        offer = offers[0]
+        return offers[0]
+
+    def _imported(self, group: str, name: str, place: str) -> _Offer:
+        offer = self._found(group, name, place)
         if offer.seconds is None:
             offer.load()
         if offer.reason:
             way_out = f"Mend or remove {offer.distribution} {offer.version}"
             raise ComposeError(name, place, offer.reason, way_out, kind=GROUPS[group])
         return offer
-
-    def _names(self, group: str) -> list[str]:
-        return [name for found, name in self._offers if found == group]
 
     @property
     def _offers(self) -> dict[tuple[str, str], list[_Offer]]:
@@ -158,6 +165,13 @@ class Catalog:
                     owners = ", ".join(f"{offer.distribution} {offer.version}" for offer in offers)
                     _log.warning("%s: %r is offered by %s; the first one has it", group, name, owners)
         return self._read
+
+
+def lacks(made: object, port: type) -> str:
+    """The type of something and the first thing it has not of what the port asks for, else the empty text."""
+    members = [*inspect.get_annotations(port), *(each for each in dir(port) if each[0] != "_")]
+    missing = [each for each in members if not (hasattr(type(made), each) or hasattr(made, each))]
+    return f"{type(made).__name__}, which has no {missing[0]!r}" if missing else ""
 
 
 class _Offer:

@@ -26,7 +26,7 @@ from noeta.host.birth import new_task
 from noeta.host.catalog import Catalog
 from noeta.host.claimed import Means
 from noeta.host.following import Followers, Live, follow
-from noeta.host.given import nonsense
+from noeta.host.given import check_models, check_ports, nonsense
 from noeta.host.models import Models
 from noeta.host.outcome import Outcome, outcome_of
 from noeta.host.ports import Ports
@@ -35,7 +35,7 @@ from noeta.host.waiting import Waiting
 from noeta.host.worker import Worker
 from noeta.toolkit.agent import Agent
 from noeta.toolkit.env import ExecEnv
-from noeta.toolkit.errors import Duplicate, NotWaiting, TaskOver
+from noeta.toolkit.errors import ComposeError, Duplicate, NotWaiting, TaskOver
 from noeta.toolkit.provider import Provider
 from noeta.toolkit.results import PREVIEW_CHARS, cut_middle, spill_to
 from noeta.toolkit.schema import check_schema
@@ -62,8 +62,9 @@ class Host:
 
     Names, also those in an agent's list of plugins, are looked up in `catalog`. Raises `ComposeError` for
     agents that cannot be put together and for names that lead to nothing that works, `SettingsError` for a
-    named plugin or port that needs settings, `ValueError` for a store without a scheme, two agents of one
-    name and a number that makes no sense, and what a store raises that cannot be opened.
+    named plugin or port that needs settings, `TypeError` for what is no agent and no port, `ValueError` for a
+    store without a scheme, two agents of one name and a number that makes no sense, and what a store raises
+    that cannot be opened. Entering raises `ComposeError` for an agent's model whose provider nobody has.
 
     Between entering and leaving, a worker runs up to `capacity` tasks at once, of `queues` (None: of all); a
     host that `works` not only posts and reads. It is entered once. Leaving stops it at safe points: what
@@ -92,6 +93,8 @@ class Host:
     ) -> None:
         if why := nonsense(capacity, queues, lease, grace):
             raise ValueError(why)
+        providers = {} if providers is None else providers
+        check_ports(store, env, providers)
         self._clock, self._ids = clock or SystemClock(), ids or RandomIds()
         self.catalog: Catalog = Catalog()
         self._agents = Agents(agents, catalog=self.catalog)
@@ -100,7 +103,8 @@ class Host:
         self._store, self._env = self._ports.store, self._ports.env
         self._reader, self._followers = Reader(self._store, self._agents), Followers()
         self._waiting = Waiting()
-        self._models = Models(providers or {}, self._clock, self._ids, more=self._ports.provider)
+        self._providers = dict(providers)
+        self._models = Models(providers, self._clock, self._ids, more=self._ports.provider)
         around = {"env": self._env, "spill_dir": spill_dir}
         means = Means(
             store=self._store,
@@ -121,6 +125,12 @@ class Host:
         if self._entered:
             raise RuntimeError("a host is entered once: what it opened is closed by now; make another one")
         self._entered = True
+        if self._works:
+            try:
+                check_models(self._agents.by_name.values(), self._providers, self.catalog)
+            except ComposeError:
+                await self._ports.aclose()
+                raise
         self._tasks = anyio.create_task_group()
         await self._tasks.__aenter__()
         if self._works:
