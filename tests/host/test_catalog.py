@@ -13,6 +13,7 @@ import pytest
 from noeta.core.errors import SettingsError
 from noeta.host.agents import Agents
 from noeta.host.catalog import GROUPS, Catalog, Entry
+from noeta.testing.nowhere import Nowhere
 from noeta.toolkit.agent import Agent
 from noeta.toolkit.errors import ComposeError
 
@@ -397,6 +398,25 @@ def test_an_unknown_name_says_what_may_have_been_meant(site: Any) -> None:
 def test_a_store_without_a_scheme_says_how_to_write_one(text: str) -> None:
     with pytest.raises(ValueError, match=re.escape(f"{text!r} names no store") + ".*'sqlite:noeta.db'"):
         Catalog().store(text)
+
+
+@pytest.mark.parametrize(
+    ("lists", "says"),
+    [
+        ({"tools": "read"}, "Tool 'read', agent 'a': tools is a text. Write tools=['read']"),
+        ({"denied": "read"}, "Tool 'read', agent 'a': denied is a text. Write denied=['read']"),
+        ({"fallbacks": "x:y"}, "Model 'x:y', agent 'a': fallbacks is a text. Write fallbacks=['x:y']"),
+        ({"tools": 5}, "Tool '5', agent 'a': tools is no list. Write a list of names"),
+        (
+            {"denied": [Nowhere()]},
+            "Tool 'Nowhere', agent 'a': denied holds a Nowhere, not a name. Write its name",
+        ),
+        ({"fallbacks": [None]}, "Model 'NoneType', agent 'a': fallbacks holds a NoneType, not a name"),
+    ],
+)
+def test_what_is_no_list_of_names_is_refused_when_the_agent_is_composed(lists: Any, says: str) -> None:
+    with pytest.raises(ComposeError, match=re.escape(says)):
+        Agents([Agent("a", **lists)])
 
 
 def test_a_text_in_the_place_of_a_list_of_plugins_is_refused() -> None:

@@ -383,6 +383,22 @@ def test_the_agents_lists_decide_but_for_tools_past_them() -> None:
     assert list(offered(tools, denied=("a", "c")).tools) == ["b", "c"]
 
 
+def test_a_name_in_the_agents_lists_that_no_plugin_offers_is_logged_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    given = ToolSet([Named("look_up"), Named("send")]), Changes(ToolChanges(add=[Named("extra")]))
+    for _ in range(2):
+        # One that another agent has is no reason to say anything, nor is one that is added later.
+        found = offered(*given, allowed=["lok_up", "extra"], denied=("sendd", "delete"))
+    assert list(found.tools) == ["extra"]
+    misspelt, denied = caplog.messages
+    assert misspelt == (
+        "the agent's list of tools names 'lok_up', which no plugin offers (did you mean 'look_up'?); "
+        "the names offered are extra, look_up, send"
+    )
+    assert "the agent denies 'sendd', which no plugin offers (did you mean 'send'?)" in denied
+
+
 def test_changes_add_and_withhold_and_every_plugin_sees_the_same_offer() -> None:
     one = Changes(ToolChanges(add=[Named("extra")], withhold={"a": "not now"}))
     two = Changes(ToolChanges(withhold={"a": "never", "b": "no"}))

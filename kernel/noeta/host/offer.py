@@ -12,6 +12,7 @@ from noeta.core.hooks import Hooks
 from noeta.core.parts import Offer, ToolEntry
 from noeta.core.tool import Tool, tool_flags
 from noeta.core.view import Views
+from noeta.host.lists import misnamed
 
 _log = logging.getLogger("noeta")
 _said: set[str] = set()
@@ -27,8 +28,8 @@ def offer(hooks: Hooks, desk: Views, allowed: Collection[str] | None, denied: Co
     """Ask the plugins what they offer. `allowed` (None: everything) and `denied` are the agent's lists.
 
     The first plugin that offers a name wins. A plugin's changes with a tool that the lists refuse are
-    dropped. Either is logged once a process. A tool that would have APIs refuse every request is left out,
-    which is a failure of its plugin.
+    dropped. Either is logged once a process, as is a name in the lists that nobody offers. A tool that would
+    have APIs refuse every request is left out, which is a failure of its plugin.
     """
 
     def listed(tool: Tool) -> bool:
@@ -36,12 +37,14 @@ def offer(hooks: Hooks, desk: Views, allowed: Collection[str] | None, denied: Co
         return not refused or tool_flags(tool).past_agent_lists
 
     found: dict[str, tuple[str, Tool]] = {}
-    for by, tools in hooks.tools(desk):
+    given = hooks.tools(desk)
+    for by, tools in given:
         _add(desk, found, by, [tool for tool in tools if listed(tool)])
     withheld: dict[str, str] = {}
     entries: list[tuple[str, ToolEntry]] = []
     added: list[tuple[str, Sequence[Tool]]] = []
-    for by, changes in hooks.tool_changes(desk, tuple(tool for _, tool in found.values())):
+    changed = hooks.tool_changes(desk, tuple(tool for _, tool in found.values()))
+    for by, changes in changed:
         if refused := [tool.name for tool in changes.add if not listed(tool)]:
             _say(
                 f"plugin {by!r} adds {refused[0]!r}, which the agent's lists refuse: its changes are dropped"
@@ -52,6 +55,10 @@ def offer(hooks: Hooks, desk: Views, allowed: Collection[str] | None, denied: Co
         entries += [(by, entry) for entry in changes.entries]
     for by, tools in added:
         _add(desk, found, by, tools)
+    if allowed is not None or denied:
+        lists = [*(tools for _, tools in given), *(changes.add for _, changes in changed)]
+        for text in misnamed(allowed, denied, {tool.name for tools in lists for tool in tools}):
+            _say(text)
     return Offer(found, withheld, entries)
 
 

@@ -14,10 +14,11 @@ class Agent(Struct, frozen=True):
     """A name, a model, a prompt, a list of plugins, and which of their tools it offers.
 
     `plugins` are instances, or names that the host looks up; their order is the order in which hooks are
-    asked. `tools` are the tools offered (None: all), `denied` those never offered. `fallbacks` are the models
-    to go on with when `model` is not to be had. `prompts` replaces texts by name: a plugin asks for one with
-    `view.prompt`, and ``tool/<name>`` is a tool's description. `identity` is the line every request opens
-    with, `description` what other agents are told of this one.
+    asked. `tools` names the tools offered (None: all), `denied` those never offered, and a name in them that
+    no plugin offers is logged when a task first offers its tools. `fallbacks` are the models to go on with
+    when `model` is not to be had. `prompts` replaces texts by name: a plugin asks for one with `view.prompt`,
+    and ``tool/<name>`` is a tool's description. `identity` is the line every request opens with,
+    `description` what other agents are told of this one.
     """
 
     name: str
