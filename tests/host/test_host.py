@@ -466,6 +466,31 @@ async def test_an_erasure_reaches_an_ended_task_and_its_forks() -> None:
     assert not any(b"canary" in line.data for line in await world.store.read(task))
 
 
+async def test_what_cannot_be_erased_is_refused() -> None:
+    world = World([reply("", call("count")), "Done."], Tool("count", lambda ctx: text_output("2")))
+    async with world.host as host:
+        task = (await host.run("agent", "canary")).task
+        by_kind = {record.kind: record.seq for record in await host.log(task)}
+        said, last = by_kind["received"], max(by_kind.values())
+        for seq in (0, -1, last + 1):
+            with pytest.raises(ValueError, match=f"has no record {seq}; its last one is {last}"):
+                await host.erase(task, [said, seq])
+        for kind in ("model_replied", "tool_finished"):
+            with pytest.raises(ValueError, match=f"is a {kind}, which stays"):
+                await host.erase(task, [by_kind[kind]])
+        with pytest.raises(ValueError, match="is a claimed, which holds no message"):
+            await host.erase(task, [by_kind["claimed"]])
+        assert (await host.tasks())[0].unread == 0
+        fork = await host.fork(task)
+        for _ in range(2):
+            # What a fork inherits is its own, and what is erased may be erased again.
+            await host.erase(fork, [said])
+            while any(row.unread for row in await host.tasks()):
+                await anyio.lowlevel.checkpoint()
+            await quiet()
+        assert [item.seq for item in (await host.state(fork)).conversation if item.seq == said] == []
+
+
 # ---- following
 
 

@@ -6,16 +6,19 @@ later folds need to count and to order, and nothing that anybody said.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import aclosing
 from typing import Any
 
 import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
-from noeta.core.codec import ABSENT, DECODERS, UNREADABLE, Envelope, Line, compacted, line_of
+from noeta.core.codec import ABSENT, DECODERS, UNREADABLE, Envelope, Line, compacted, decode, line_of
 from noeta.core.messages import decode_message
 from noeta.core.records import CORE, NULL, Received
+from noeta.toolkit.history import history
+from noeta.toolkit.store import Store
 
 KEPT = frozenset({"model_replied", "tool_finished"})
 """Core kinds that are never erased: a call must keep its result."""
@@ -33,6 +36,23 @@ LEFT: Mapping[str, Callable[[Any], Any]] = {
     "context_composed": lambda data: replace(data, edits=[replace(edit, messages=[]) for edit in data.edits]),
 }
 """What stays of the data of each kind of `STONES`. Of other kinds nothing does."""
+
+
+async def check_erasable(store: Store, task: str, seqs: Sequence[int]) -> None:
+    """Raise `ValueError` for the first of these seqs with nothing that can be erased: no record, or one that
+    holds no message but a reply's or a result's. What is erased already can be erased again.
+    """
+    last = (await store.task(task)).last_seq
+    for seq in seqs:
+        if not 1 <= seq <= last:
+            raise ValueError(f"task {task!r} has no record {seq}; its last one is {last}")
+        async with aclosing(history(store, task, seq - 1, through=seq)) as pages:
+            async for [line] in pages:
+                record = decode(line)
+                kept = record.extension == CORE and record.kind in KEPT
+                if kept or not (line.message or line.name == "core.compacted" or record.erased):
+                    holds = "stays, so that no call is without its result" if kept else "holds no message"
+                    raise ValueError(f"record {seq} of task {task!r} is a {record.kind}, which {holds}")
 
 
 def tombstone(envelope: Envelope) -> tuple[Line, tuple[str, ...]]:

@@ -16,8 +16,7 @@ from noeta.core.items import Cancel, Erase, Interrupt, NewEntry, Post, encode_bo
 from noeta.core.messages import Message
 from noeta.core.ports import Clock, Ids
 from noeta.core.records import CORE, Answer, Answered, Recorded, TaskCreated
-from noeta.core.state import Call, TaskState
-from noeta.core.text import meant
+from noeta.core.state import TaskState
 from noeta.core.view import child_id
 from noeta.host.agents import Agents
 from noeta.host.bell import Bell
@@ -25,10 +24,11 @@ from noeta.host.beside import beside
 from noeta.host.birth import new_task
 from noeta.host.catalog import Catalog
 from noeta.host.claimed import Means
+from noeta.host.erasure import check_erasable
 from noeta.host.following import Followers, Live, follow
 from noeta.host.given import check_models, check_ports, nonsense
 from noeta.host.models import Models
-from noeta.host.outcome import Outcome, outcome_of
+from noeta.host.outcome import Outcome, outcome_of, why_not
 from noeta.host.ports import Ports
 from noeta.host.reading import Reader
 from noeta.host.waiting import Waiting
@@ -274,7 +274,7 @@ class Host:
         given = state.calls.get(call)
         park = given.park if given and park is None else park
         if given is None or given.status != "parked" or given.on == "children" or given.park != park:
-            raise NotWaiting(task, call, _why(state, call, given, park))
+            raise NotWaiting(task, call, why_not(state, call, given, park))
         is_verdict = isinstance(verdict_or_values, str)
         if is_verdict and verdict_or_values not in ("allow", "deny"):
             raise ValueError(f"the verdict is {verdict_or_values!r}; it can be 'allow' or 'deny'")
@@ -309,8 +309,10 @@ class Host:
     async def erase(self, task: str, seqs: Sequence[int], *, by: str = "") -> None:
         """Take the person's messages at these seqs out of a task and its forks, also of one that has ended.
 
-        It is done when the task's worker comes to it.
+        It is done when the task's worker comes to it. Raises `ValueError` for a seq at which the task has no
+        record, or one that holds no such message: a reply and a result stay.
         """
+        await check_erasable(self._store, task, seqs)
         await self._item(task, "erase", Erase(seqs=list(seqs), by=by))
 
     # ---- looking
@@ -383,18 +385,3 @@ def _cut(text: str, name: str) -> str:
 def _check(body: object) -> None:
     if not isinstance(body, str | Message | NewEntry):
         raise TypeError(f"a message is a text, a Message or a NewEntry, not a {type(body).__name__}")
-
-
-def _why(state: TaskState, call: str, found: Call | None, park: int | None) -> str:
-    """Why a call does not wait for this answer."""
-    if found is None:
-        waiting = [open.id for open in state.open_calls if open.status == "parked" and open.on != "children"]
-        known = f"; these wait: {', '.join(waiting)}" if waiting else ""
-        return f"it is settled, or was never made{meant(call, state.calls)}{known}"
-    if found.status == "done":
-        return "it is done"
-    if found.status == "answered":
-        return "it was answered before"
-    if found.status != "parked":
-        return "it has not asked yet, or runs"
-    return "it waits for child tasks" if found.on == "children" else f"it is in wait {found.park}, not {park}"

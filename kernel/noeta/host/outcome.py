@@ -11,7 +11,8 @@ from noeta.core import records as r
 from noeta.core.codec import decode, recorded
 from noeta.core.entries import Notice
 from noeta.core.messages import Usage
-from noeta.core.state import TaskState
+from noeta.core.state import Call, TaskState
+from noeta.core.text import meant
 from noeta.host.reading import Reader, children_of
 from noeta.toolkit.history import whole
 from noeta.toolkit.store import Store, TaskRow
@@ -122,3 +123,18 @@ def _asked(state: TaskState) -> list[Asked]:
         for c in state.open_calls
         if c.status == "parked" and c.on != "children"
     ]
+
+
+def why_not(state: TaskState, call: str, found: Call | None, park: int | None) -> str:
+    """Why a call does not wait for this answer."""
+    if found is None:
+        waiting = [open.id for open in state.open_calls if open.status == "parked" and open.on != "children"]
+        known = f"; these wait: {', '.join(waiting)}" if waiting else ""
+        return f"it is settled, or was never made{meant(call, state.calls)}{known}"
+    if found.status == "done":
+        return "it is done"
+    if found.status == "answered":
+        return "it was answered before"
+    if found.status != "parked":
+        return "it has not asked yet, or runs"
+    return "it waits for child tasks" if found.on == "children" else f"it is in wait {found.park}, not {park}"
