@@ -401,6 +401,28 @@ def test_a_store_without_a_scheme_says_how_to_write_one(text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        (
+            {"max_tokens": float("nan")},
+            "Agent 'a', max_tokens: nan is no number of tokens. Write a whole number",
+        ),
+        ({"max_tokens": 0}, "max_tokens: 0 is no number of tokens"),
+        ({"max_tokens": True}, "max_tokens: True is no number of tokens"),
+        (
+            {"effort": "hihg"},
+            "Agent 'a', effort: 'hihg' is no effort (did you mean 'high'?). Choose one of low",
+        ),
+        ({"model": None}, "Agent 'a', model: it is of type NoneType, not a text. Write model='...'"),
+        ({"prompt": ["Be brief."]}, "Agent 'a', prompt: it is of type list, not a text"),
+    ],
+)
+def test_what_an_agent_cannot_say_of_itself_is_refused_when_it_is_composed(fields: Any, says: str) -> None:
+    with pytest.raises(ComposeError, match=re.escape(says)):
+        Agents([Agent("a", **fields)])
+
+
+@pytest.mark.parametrize(
     ("lists", "says"),
     [
         ({"tools": "read"}, "Tool 'read', agent 'a': tools is a text. Write tools=['read']"),

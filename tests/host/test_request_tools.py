@@ -149,8 +149,13 @@ async def test_a_tool_that_would_have_every_request_refused_is_left_out_and_the_
         lambda request: replace(request, extra={"x": object()}),
         lambda request: replace(request, tools=[ToolSpec(name="a", input_schema={"x": object()})]),
         lambda request: replace(request, messages=[5]),
+        lambda request: replace(request, temperature=float("nan")),
+        lambda request: replace(request, temperature=float("-inf")),
+        lambda request: replace(request, extra={"x": [{"top_p": float("inf")}]}),
+        lambda request: replace(request, output_schema={"default": float("nan")}),
+        lambda request: replace(request, tools=[ToolSpec(name="a", input_schema={"x": float("nan")})]),
     ],
-    ids=["system", "messages", "parameters", "tools", "junk"],
+    ids="system messages parameters tools junk nan inf deep-inf nan-in-schema nan-in-tool".split(),
 )
 async def test_a_request_that_no_log_can_hold_fails_its_turn_and_the_next_one_works(change: Any) -> None:
     class Spoils(Extension):
@@ -169,9 +174,45 @@ async def test_a_request_that_no_log_can_hold_fails_its_turn_and_the_next_one_wo
     [failed] = await bench.log(task, "turn_failed")
     assert failed.data.reason == "plugin_error"
     assert "'spoils'" in failed.data.detail
+    assert bench.provider.requests == []
     await bench.post(task, "more")
     await bench.run()
     assert [record.data.text for record in await bench.log(task, "turn_done")] == ["Hello."]
+
+
+async def test_a_parameter_that_reads_back_alike_is_taken() -> None:
+    class Sets(Extension):
+        name = "sets"
+
+        async def before_model(self, view: TaskView, request: ModelRequest) -> ModelRequest:
+            return replace(request, temperature=1, cache_at=(0,), extra={"stop": ("a", "b")})
+
+    bench = Harness([Sets()], ["Hello."])
+    task = await bench.start("hi")
+    await bench.run()
+    [composed] = await bench.log(task, "context_composed")
+    assert composed.data.parameters == {
+        "model": "model",
+        "temperature": 1,
+        "cache_at": [0],
+        "extra": {"stop": ["a", "b"]},
+    }
+
+
+async def test_a_plugin_cannot_ask_a_model_with_what_no_step_could_send() -> None:
+    class Asks(Extension):
+        name = "asks"
+
+        async def on_start(self, view: TaskView) -> None:
+            assert view.complete
+            await view.complete(ModelRequest(model="model", messages=[user("hi")], temperature=float("nan")))
+
+    bench = Harness([Asks()], ["Hello."])
+    task = await bench.start("hi")
+    await bench.run()
+    [failed] = await bench.log(task, "plugin_failed")
+    assert "request.temperature cannot be stored: it reads back as something else" in failed.data.error
+    assert len(bench.provider.requests) == 1
 
 
 async def test_what_a_hook_of_reminders_records_itself_is_in_the_request_that_it_is_asked_for() -> None:

@@ -13,7 +13,7 @@ from noeta.core.fold import Folder
 from noeta.core.records import Plugin
 from noeta.core.text import meant
 from noeta.host.catalog import Catalog
-from noeta.host.lists import check_lists
+from noeta.host.fields import check_fields
 from noeta.host.registry import Registry
 from noeta.toolkit.agent import Agent
 from noeta.toolkit.dispatch import Hooks
@@ -74,7 +74,7 @@ class _Found:
         place = f"agent {agent.name!r}"
         if isinstance(agent.plugins, str):
             raise ComposeError(agent.plugins, place, "plugins is a text", f"Write [{agent.plugins!r}]")
-        check_lists(agent)
+        check_fields(agent)
         for name in agent.plugins:
             if isinstance(name, str) and name not in self._made:
                 self._made[name] = self._catalog.extension(name, place)

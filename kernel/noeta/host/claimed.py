@@ -23,6 +23,7 @@ from noeta.host.agents import Agents, Composed
 from noeta.host.birth import new_task
 from noeta.host.context import context_of
 from noeta.host.erasure import tombstone
+from noeta.host.parts import parameters_of
 from noeta.host.redelivery import Redelivery, retry_at
 from noeta.host.request import Requests, model_of
 from noeta.host.snapshot import Snapshots
@@ -138,7 +139,8 @@ async def build(requests: Requests, work: Work) -> Built:
 
 
 async def complete(means: Means, request: ModelRequest) -> ModelResponse:
-    """Call the model for a hook, whose time limit stands still meanwhile."""
+    """Call the model for a hook, whose time limit stands still meanwhile. Refuses what no step could send."""
+    parameters_of(request)
     with unlimited():
         return await means.model(request, lambda delta: None)
 

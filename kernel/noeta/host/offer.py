@@ -12,7 +12,7 @@ from noeta.core.hooks import Hooks
 from noeta.core.parts import Offer, ToolEntry
 from noeta.core.tool import Tool, tool_flags
 from noeta.core.view import Views
-from noeta.host.lists import misnamed
+from noeta.host.fields import misnamed
 
 _log = logging.getLogger("noeta")
 _said: set[str] = set()

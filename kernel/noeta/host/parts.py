@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from noeta.core import records as r
+from noeta.core.codec import encode
 from noeta.core.conversation import Conversation, Item
 from noeta.core.messages import encode_message
 from noeta.core.ports import ModelRequest, ToolSpec
@@ -65,10 +66,17 @@ class Parts(Struct, frozen=True, kw_only=True):
 
 
 def parameters_of(request: ModelRequest) -> dict[str, Any]:
-    """The parameters of a request as a log keeps them: the model, and what is not at its default."""
+    """The parameters of a request as a log keeps them: the model, and what is not at its default.
+
+    Raises `NotStorable`, a `TypeError` or a `ValueError` for one that no log can hold as it is, such as NaN.
+    """
     changed = {name: getattr(request, name) for name in PARAMETERS}
     changed = {name: value for name, value in changed.items() if value != PARAMETERS[name]}
     plain: dict[str, Any] = msgspec.json.decode(_encode({"model": request.model, **changed}))
+    for name, value in changed.items():
+        if plain[name] != value:
+            # A tuple or a struct reads back as something like it. NaN would be sent, and null recorded.
+            encode(0, 0.0, "request", name, value)
     return plain
 
 
