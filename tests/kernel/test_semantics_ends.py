@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from noeta.core.extension import Extension
+from noeta.core.items import Erase, Post, encode_body
 from noeta.core.messages import decode_message
 from noeta.core.records import Recorded, TaskCreated
 from noeta.core.view import TaskView
@@ -142,6 +143,38 @@ async def test_an_erasure_reaches_the_forks_and_theirs_and_leaves_their_own_reco
         await bench.run()
         assert not any("secret" in message.text for message in bench.provider.requests[-1].messages)
         assert any("and here?" in message.text for message in bench.provider.requests[-1].messages)
+
+
+async def test_a_fork_and_its_forks_are_told_who_erased_what() -> None:
+    class Forgets(Extension):
+        name = "forgets"
+
+        async def on_event(self, view: TaskView, recorded: Recorded) -> None:
+            if recorded.message and recorded.message.text == "forget my name":
+                view.erase_messages([named])
+
+    bench = Harness([Forgets()])
+    bench.provider._respond = lambda request: "Hello."
+    task = await bench.start("my secret")
+    for text in ("my address", "my name"):
+        await bench.run()
+        await bench.post(task, text)
+    await bench.run()
+    secret, address, named = [item.seq for item in (await bench.state(task)).conversation][::2]
+    first = await fork(bench, task, (await bench.row(task)).last_seq)
+    await bench.run()
+    second = await fork(bench, first, (await bench.row(first)).last_seq)
+    await bench.run()
+    for seq, by in ((secret, "ann"), (address, "bob")):
+        # Both are there when the task's worker comes to them.
+        await bench.store.post(
+            Post(task=task, key=by, kind="erase", body=encode_body(Erase(seqs=[seq], by=by)))
+        )
+    await bench.post(task, "forget my name")
+    await bench.run()
+    for name in (first, second):
+        told = {tuple(record.data.seqs): record.data.by for record in await bench.log(name, "erased")}
+        assert told == {(secret,): "ann", (address,): "bob", (named,): "forgets"}
 
 
 async def test_what_is_no_message_is_not_erased() -> None:

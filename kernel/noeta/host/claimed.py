@@ -14,7 +14,7 @@ from noeta.core.errors import RequestStale, TurnFailed
 from noeta.core.items import Erase, Post, encode_body
 from noeta.core.log import Claim, NewTask
 from noeta.core.ports import Clock, Delta, Ids, ModelRequest, ModelResponse
-from noeta.core.records import CORE, ChildSpawned, ContextComposed, Recorded, TaskCreated
+from noeta.core.records import CORE, ChildSpawned, ContextComposed, Erased, Recorded, TaskCreated
 from noeta.core.runner import Runner
 from noeta.core.state import TaskState
 from noeta.core.view import Spawn, child_id
@@ -230,11 +230,24 @@ async def purge(store: Store, claim: Claim, seqs: Sequence[int]) -> None:
             stones.append(tombstone(envelope)[0])
     # Also when nothing of it is the task's own: a snapshot may still say what was erased.
     await store.purge(claim, stones, blobs)
-    key, last = f"erase:{child_id(claim.task, str(sorted(seqs)))}", None
+    erased, last = await erased_by(store, claim.task, seqs), None
     while forks := await store.tasks(base=claim.task, after=last):
         for fork in forks:
-            if shared := [seq for seq in seqs if seq <= fork.through]:
-                body = encode_body(Erase(seqs=shared))
-                with suppress(Duplicate):
-                    await store.post(Post(task=fork.task, key=key, kind="erase", body=body))
+            for by, theirs in erased.items():
+                if shared := [seq for seq in theirs if seq <= fork.through]:
+                    key = f"erase:{child_id(claim.task, str(theirs))}"
+                    body = encode_body(Erase(seqs=shared, by=by))
+                    with suppress(Duplicate):
+                        await store.post(Post(task=fork.task, key=key, kind="erase", body=body))
         last = forks[-1]
+
+
+async def erased_by(store: Store, task: str, seqs: Sequence[int]) -> dict[str, list[int]]:
+    """Who had which of these seqs of a task erased, as its log says: a person, or else a plugin."""
+    who = dict.fromkeys(seqs, "")
+    for line in await store.read(task, only=["core.erased"]):
+        record = recorded(await whole(store, decode(line)))
+        if isinstance(record.data, Erased):
+            named = {*record.data.seqs, *record.data.along} & who.keys()
+            who |= dict.fromkeys(named, record.data.by or record.by)
+    return {by: sorted(seq for seq in who if who[seq] == by) for by in who.values()}
