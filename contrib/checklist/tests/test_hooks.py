@@ -4,6 +4,7 @@ import pytest
 
 from noeta import Deny, ToolUse
 from noeta.testing import Rehearsal, call
+from noeta.toolkit.records import ToolStarted
 from noeta_checklist import Checklist
 
 pytestmark = pytest.mark.anyio
@@ -37,6 +38,30 @@ async def test_a_call_that_is_let_through_uses_the_list_up() -> None:
     assert await refusal(task, "deploy", "c9_0") == ""
     assert [(record.kind, record.data.call) for record in task.records] == [("used", "c9_0")]
     assert await refusal(task, "deploy", "c12_0") == "First do this and tick it off: One. Two."
+
+
+async def test_a_call_that_somebody_else_refuses_gives_the_list_back() -> None:
+    task = rehearsal()
+    for item in ("One.", "Two."):
+        task.log.note("checklist", "ticked", {"item": item, "how": "so"})
+    [first, second] = task.log.reply("", calls=2)
+    assert await refusal(task, "deploy", first) == ""
+    assert "Two." in await refusal(task, "deploy", second)
+    task.log.finish(first, "The person refused this call.", is_error=True)
+    assert await refusal(task, "deploy", second) == ""
+    task.log.run(second, "It runs.")
+    assert "Two." in await refusal(task, "deploy", "c20_0")
+
+
+async def test_a_call_that_fails_has_used_the_list() -> None:
+    task = rehearsal()
+    for item in ("One.", "Two."):
+        task.log.note("checklist", "ticked", {"item": item, "how": "so"})
+    [id] = task.log.reply("", calls=1)
+    assert await refusal(task, "deploy", id) == ""
+    task.log.put(ToolStarted(call=id))
+    task.log.finish(id, "The worker was lost.", is_error=True)
+    assert "Two." in await refusal(task, "deploy", "c20_0")
 
 
 async def test_other_tools_do_not_wait_and_tick_never_does() -> None:

@@ -13,6 +13,7 @@ class Checklist(Extension):
     """Calls that cannot be undone wait until a list is done, each call for itself."""
 
     name = NAME
+    folds = ("core",)
     Settings = ChecklistSettings
     settings: ChecklistSettings
     record_types = RECORD_TYPES
