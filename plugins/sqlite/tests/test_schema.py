@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from noeta.toolkit.store import Append, Line, Post, Timer
+from noeta_sqlite.looking import check_owner
 from noeta_sqlite.schema import APPLICATION_ID, STEPS, TABLES, VERSION, statements, upgrade
 
 pytestmark = pytest.mark.anyio
@@ -78,6 +79,24 @@ def test_processes_that_open_a_new_file_together_make_it_once(path: Path) -> Non
     started = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(4)]
     assert [process.wait(timeout=60) for process in started] == [0] * 4
     assert format_of(path)[0] == VERSION
+
+
+def test_a_file_whose_tables_are_made_while_it_is_looked_at_is_not_another_applications(path: Path) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as maker:
+        maker.execute("PRAGMA journal_mode = WAL")
+
+        class Slow(sqlite3.Connection):
+            """Somebody else makes the tables right after the first look."""
+
+            def execute(self, sql: str, *parameters: Any) -> Any:
+                if sql == "PRAGMA user_version":
+                    upgrade(maker)
+                return super().execute(sql, *parameters)
+
+        with closing(sqlite3.connect(path, isolation_level=None, factory=Slow)) as connection:
+            assert not check_owner(connection, path)
+        with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+            assert check_owner(connection, path)
 
 
 def test_a_script_is_cut_into_its_statements() -> None:

@@ -109,9 +109,15 @@ def identify(path: Path) -> bool:
 
 def check_owner(connection: sqlite3.Connection, path: Path) -> bool:
     """Whether the database is ours and has its tables; raises as `identify`."""
-    (application,) = connection.execute("PRAGMA application_id").fetchone()
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+    # All of one moment: another process may just make the tables.
+    connection.execute("BEGIN")
+    try:
+        (application,) = connection.execute("PRAGMA application_id").fetchone()
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
     if application != APPLICATION_ID and (tables or application):
         raise Corrupt(f"{path} is another application's database. Name another file.", reason="application")
     if version > VERSION:
