@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import os
 from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
@@ -25,12 +25,14 @@ from noeta.host.beside import beside
 from noeta.host.birth import new_task
 from noeta.host.catalog import Catalog
 from noeta.host.claimed import Means
+from noeta.host.coder import lend
 from noeta.host.following import Followers, Live, follow
 from noeta.host.models import Models
 from noeta.host.outcome import Outcome, outcome_of
-from noeta.host.ports import Ports
+from noeta.host.ports import Ports, chosen_ports
 from noeta.host.reading import Reader
-from noeta.host.worker import Worker
+from noeta.host.settings import Settings, as_settings
+from noeta.host.worker import Worker, check_numbers
 from noeta.toolkit.agent import Agent
 from noeta.toolkit.env import ExecEnv
 from noeta.toolkit.errors import Duplicate, NotWaiting, TaskOver
@@ -44,8 +46,6 @@ if TYPE_CHECKING:
     from noeta.host.sync import SyncHost
 
 LOOK_SECONDS = 1.0
-LEAST_LEASE_SECONDS = 1.0
-"""With a shorter lease, a worker that is only busy would lose its tasks, or end its process."""
 
 
 class Host:
@@ -59,6 +59,10 @@ class Host:
     host. `providers` are models' APIs by the prefix of their models; others are looked up when they are first
     needed. `env` is where tools act, or the name of such a place. What the caller made, the caller closes;
     what the host opened, the host closes.
+
+    `settings` are what `load_settings` read, or tables such as ``{"plugins": {"fs": {"root": "/srv"}}}``: for
+    plugins, providers, stores and environments that are named. Those that were read also say which store and
+    `spill_dir` to use, unless the program does, and have plugin files, which join agents.
 
     Names, also those in an agent's list of plugins, are looked up in `catalog`. Raises `ComposeError` for
     agents that cannot be put together and for names that lead to nothing that works, `SettingsError` for a
@@ -78,7 +82,7 @@ class Host:
         self,
         agents: Sequence[Agent],
         *,
-        store: str | Store = "memory:",
+        store: str | Store | None = None,
         providers: Mapping[str, Provider] | None = None,
         env: str | ExecEnv | None = None,
         clock: Clock | None = None,
@@ -89,17 +93,21 @@ class Host:
         grace: float = 10.0,
         works: bool = True,
         spill_dir: str | None = None,
+        settings: Settings | Mapping[str, Any] | None = None,
     ) -> None:
-        if why := _nonsense(capacity, queues, lease, grace):
-            raise ValueError(why)
+        check_numbers(capacity, queues, lease, grace)
         self._clock, self._ids = clock or SystemClock(), ids or RandomIds()
-        self.catalog: Catalog = Catalog()
+        self.settings: Settings = as_settings(settings, os.environ)
+        self.catalog: Catalog = Catalog(self.settings)
+        store, env, spill_dir = chosen_ports(self.settings, store, env, spill_dir)
         self._agents = Agents(agents, catalog=self.catalog)
         # Last of what may fail, since nobody closes the ports of a host that was never made.
         self._ports = Ports(self.catalog, store, env, self._clock, self._ids)
         self._store, self._env = self._ports.store, self._ports.env
         self._reader, self._followers = Reader(self._store, self._agents), Followers()
-        self._models = Models(providers or {}, self._clock, self._ids, more=self._ports.provider)
+        more: dict[str, Any] = {"more": self._ports.provider, "names": self.settings.models}
+        self._models = Models(providers or {}, self._clock, self._ids, **more)
+        lend(self._agents, self._models.info)
         around = {"env": self._env, "spill_dir": spill_dir}
         means = Means(
             store=self._store,
@@ -112,8 +120,8 @@ class Host:
             view=around,
             context=around,
         )
-        settings: dict[str, Any] = {"capacity": capacity, "queues": queues, "lease": lease, "grace": grace}
-        self._worker = Worker(means, tell=self._followers.tell, **settings)
+        work: dict[str, Any] = {"capacity": capacity, "queues": queues, "lease": lease, "grace": grace}
+        self._worker = Worker(means, tell=self._followers.tell, **work)
         self._works, self._entered = works, False
 
     async def __aenter__(self) -> Self:
@@ -354,17 +362,6 @@ class Host:
         except Duplicate:
             return False
         return True
-
-
-def _nonsense(capacity: int, queues: object, lease: float, grace: float) -> str:
-    """What is wrong with the settings of a worker, else the empty text."""
-    if capacity < 1:
-        return f"the capacity is {capacity}; a worker runs 1 task at least"
-    if isinstance(queues, str):
-        return f"queues is a text; write [{queues!r}]"
-    if not LEAST_LEASE_SECONDS <= lease < math.inf:
-        return f"the lease is {lease:g} s; it has to be {LEAST_LEASE_SECONDS:g} s at least, and to end"
-    return "" if 0 <= grace < math.inf else f"the grace is {grace:g} s; it has to be 0 or more, and to end"
 
 
 def _item(task: str, key: str, kind: str, data: object) -> Post:

@@ -59,7 +59,8 @@ class Requests:
 
     def offer(self, work: Work) -> Offer:
         """What the task offers now: the same object as long as it stays the same."""
-        made = offer(work.hooks, work, self._agent.tools, self._agent.denied)
+        agent = self._agent
+        made = offer(work.hooks, work, agent.tools, agent.denied, agent.prefer)
         self._offer = self._offer if made == self._offer else made
         return self._offer
 

@@ -24,6 +24,8 @@ LONGEST_PAUSE = 60.0
 GRACE_SECONDS = 10.0
 """How long a stopping worker waits for calls that would be cut off for good."""
 RELEASE_SECONDS = 5.0
+LEAST_LEASE_SECONDS = 1.0
+"""With a shorter lease, a worker that is only busy would lose its tasks, or end its process."""
 
 _log = logging.getLogger("noeta")
 
@@ -215,6 +217,21 @@ class Worker:
         await self._means.clock.sleep(self._grace)
         for running in list(self._running):
             running.cut()
+
+
+def check_numbers(capacity: int, queues: object, lease: float, grace: float) -> None:
+    """Raise `ValueError` for what no worker can work with."""
+    why = ""
+    if capacity < 1:
+        why = f"the capacity is {capacity}; a worker runs 1 task at least"
+    elif isinstance(queues, str):
+        why = f"queues is a text; write [{queues!r}]"
+    elif not LEAST_LEASE_SECONDS <= lease < math.inf:
+        why = f"the lease is {lease:g} s; it has to be {LEAST_LEASE_SECONDS:g} s at least, and to end"
+    elif not 0 <= grace < math.inf:
+        why = f"the grace is {grace:g} s; it has to be 0 or more, and to end"
+    if why:
+        raise ValueError(why)
 
 
 class _Pause:

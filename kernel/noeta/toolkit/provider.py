@@ -30,13 +30,15 @@ class ModelInfo(Struct, frozen=True, kw_only=True):
     """What is known of a model: its window and longest reply in tokens, None where nobody knows.
 
     `features` are words such as ``tools``, ``images``, ``thinking``, ``deferred``. `prices` are dollars for a
-    million tokens, by the fields of `Usage`.
+    million tokens, by the fields of `Usage`. `parameters` is how many weights it has; small
+    models are offered fewer tools.
     """
 
     window: int | None = None
     max_output: int | None = None
     features: frozenset[str] = frozenset()
     prices: Mapping[str, float] = {}
+    parameters: int | None = None
 
 
 class Provider(Protocol):
