@@ -11,6 +11,7 @@ import inspect
 import logging
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -35,6 +36,8 @@ State = Literal["not imported", "imported", "failed", "shadowed", "blocked", "un
 
 _TABLES = {PROVIDERS: "providers", STORES: "stores", ENVIRONMENTS: "environments"}
 _log = logging.getLogger("noeta")
+_said: set[tuple[Path, str]] = set()
+"""What was said of plugin files. Another catalog of the process need not say it again."""
 
 
 class Entry(Struct, frozen=True, kw_only=True):
@@ -237,7 +240,9 @@ class Catalog:
         if settings.places is not None and settings.trust is not None:
             files = list(plugin_files(settings.places, settings.trust))
         for file in files:
-            if why := file.untrusted or file.reason:
+            why = file.untrusted or file.reason
+            if why and (file.path, why) not in _said:
+                _said.add((file.path, why))
                 _log.warning("plugin file %s is not used: %s", file.path, why)
         return [*files, *sorted(packaged, key=lambda offer: (normal(offer.distribution), offer.points_to))]
 

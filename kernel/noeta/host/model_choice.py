@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 
 from msgspec import Struct
 
+from noeta.host.layers import Value
 from noeta.host.settings import ABOVE_CODE, Settings
 
 KEYS = {
@@ -35,11 +36,12 @@ def choose_model(
 ) -> ModelChoice:
     """The model of an agent: of the command line, the agent, the settings, a key that is set, or a local one.
 
-    Managed settings go before the command line. `own` is the model that the agent has by itself, `flag` that of the command line. `providers` are the
-    providers there are, so that a key for another one is passed over; None for any.
+    Managed settings go before the command line. `own` is the model that the agent has by itself, `flag` that
+    of the command line. `providers` are the providers there are, so that a key for another one is passed
+    over; None for any.
     """
     of_agent, of_all = settings.value("agents", agent, "model"), settings.value("model")
-    if flag and not any(found and found.place.level == "managed" for found in (of_agent, of_all)):
+    if flag and not any(_rules(found) for found in (of_agent, of_all)):
         return _chosen(settings, flag, "the command line names it")
     if own and (of_agent is None or of_agent.place.level not in ABOVE_CODE):
         return _chosen(settings, own, f"agent {agent!r} has it")
@@ -56,6 +58,10 @@ def choose_model(
             return _chosen(settings, model, f"no settings name one, and {key} is set{passed}")
         passed += f"; {key} is set, but provider {provider!r} is not installed"
     return _chosen(settings, LOCAL, f"no settings name one, and no key for a model was found{passed}")
+
+
+def _rules(found: Value | None) -> bool:
+    return found is not None and found.place.level == "managed" and bool(found.value)
 
 
 def _chosen(settings: Settings, name: str, why: str) -> ModelChoice:

@@ -33,8 +33,8 @@ def offer(
     """Ask the plugins what they offer. `allowed` (None: everything) and `denied` are the agent's lists.
 
     The first plugin that offers a name wins, unless `prefer` names another one that offers it too. A plugin's
-    changes with a tool that the lists refuse are dropped. Either is logged once a process. A tool that would have APIs refuse every request is left out,
-    which is a failure of its plugin.
+    changes with a tool that the lists refuse are dropped. Either is logged once a process. A tool that would
+    have APIs refuse every request is left out, which is a failure of its plugin.
     """
 
     def listed(tool: Tool) -> bool:

@@ -177,13 +177,14 @@ def read_whole(path: Path) -> tuple[bytes, os.stat_result]:
     What is no ordinary file is refused without waiting for it.
     """
     number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    status = os.fstat(number)
+    if not stat.S_ISREG(status.st_mode):
+        os.close(number)
+        raise OSError("it is no ordinary file")
     with os.fdopen(number, "rb") as opened:
-        status = os.fstat(number)
-        if not stat.S_ISREG(status.st_mode):
-            raise OSError(f"{path} is no ordinary file")
         data = opened.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
-        raise OSError(f"{path} is larger than {MAX_BYTES >> 20} MiB")
+        raise OSError(f"it is larger than {MAX_BYTES >> 20} MiB")
     return data, status
 
 
