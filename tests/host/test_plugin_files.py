@@ -439,6 +439,16 @@ def test_a_plugin_of_code_that_is_blocked_is_left_out(person: Any) -> None:
     assert names(compose(person, type("Code", (Extension,), {"name": "code"})())) == []
 
 
+def test_an_instance_of_a_blocked_package_is_left_out(person: Any, site: Any) -> None:
+    source = "from noeta import Extension\nclass P(Extension):\n    name = 'one'\n"
+    site.install("noeta-one", {EXTENSIONS: {"one": "instance_m:P"}}, instance_m=source)
+    plugin = Catalog(person.settings()).extension("one")
+    person.manage('[blocked]\nplugins = ["noeta-one"]\n')
+    assert names(compose(person, plugin)) == []
+    person.manage(f'[blocked]\nsha256 = ["{Catalog(person.settings()).content("one")}"]\n')
+    assert names(compose(person, plugin)) == []
+
+
 def test_settings_that_rule_go_before_those_of_an_instance(person: Any) -> None:
     struct = msgspec.defstruct("Settings", [("a", int, 1), ("b", int, 1)])
     code = type("Code", (Extension,), {"name": "code", "Settings": struct})

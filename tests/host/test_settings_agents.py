@@ -112,19 +112,16 @@ def test_the_model_is_that_of_the_first_who_names_one_and_says_who_that_was(pers
         "openai:gpt-5",
         "The model is openai:gpt-5, since no settings name one, and OPENAI_API_KEY is set.",
     )
+    passed = "OPENAI_API_KEY is set, but provider 'openai' is not installed"
     assert chosen(providers=["anthropic"]) == (
         local[0],
-        f"The model is {local[0]}, since {local[1]}"
-        "; OPENAI_API_KEY is set, but provider 'openai' is not installed.",
+        f"The model is {local[0]}, since {local[1]}; {passed}.",
     )
     file = person.own('model = "mine:model"\n')
     assert chosen() == ("mine:model", f"The model is mine:model, since {file}, model names it.")
     person.own('model = "fast"\n[models.fast]\nmodel = "mine:fast"\n')
-    assert chosen() == (
-        "mine:fast",
-        f"The model is mine:fast, since {file}, model names it"
-        f"; 'fast' means that in {file}, models.fast.model.",
-    )
+    why = f"{file}, model names it; 'fast' means that in {file}, models.fast.model"
+    assert chosen() == ("mine:fast", f"The model is mine:fast, since {why}.")
     person.own('model = "mine:model"\n[agents.coder]\nmodel = "agent:model"\n')
     why = f"agent 'coder' has it in {file}, agents.coder.model"
     assert chosen() == ("agent:model", f"The model is agent:model, since {why}.")

@@ -46,7 +46,7 @@ def schema(person: Any, site: Any) -> dict[str, Any]:
 GOOD = [
     "",
     'agent = "a"\nmodel = "x:y"\nstore = "memory:"\nenv = "local"',
-    '[agents.a]\nmodel = "x:y"\nplugins = ["one"]\neffort = "low"\nmax_tokens = 3\n[agents.a.prompts]\nx = "y"',
+    '[agents.a]\nmodel = "x:y"\nplugins = ["one"]\neffort = "low"\n[agents.a.prompts]\nx = "y"',
     '[models.fast]\nmodel = "x:y"\nfallbacks = ["z:a"]',
     '[plugins.one]\nlimit = 4\n[plugins.one.servers.git]\ncommand = "git"',
     '[plugins.one]\nroot = {env = "ROOT"}\nenabled = false',

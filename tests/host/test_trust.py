@@ -147,6 +147,10 @@ def test_a_link_out_of_the_own_folder_into_the_project_is_judged_as_the_projects
     settings = person.settings()
     assert settings.get("store") is None
     assert settings.skipped == [Skipped(str(person.places.user_file), NOT_TRUSTED)]
+    person.trust()
+    assert person.settings().get("store") == "evil:"
+    file.write_text('store = "worse:"\n')
+    assert person.settings().get("store") is None
 
 
 def test_a_link_out_of_the_own_folder_to_anywhere_else_is_the_persons_choice(person: Any) -> None:

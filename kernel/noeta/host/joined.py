@@ -80,7 +80,7 @@ class Joined:
             # Refused with the others' mistakes.
             return plugin  # type: ignore[no-any-return]
         settings = self._settings
-        if why := settings.blocked((name,), str) or settings.off(name):
+        if why := self._blocked(name) or settings.off(name):
             if plugin.required or isinstance(plugin, Bounds):
                 way_out = "Allow it, or run another agent"
                 raise ComposeError(name, f"agent {agent.name!r}", f"it is required, and off: {why}", way_out)
@@ -88,6 +88,14 @@ class Joined:
             return None
         self._why[agent.name, name] = f"in agent {agent.name!r}: code put it into its list"
         return self._set(plugin, settings.above_code("plugins", name))
+
+    def _blocked(self, name: str) -> str:
+        """Why managed settings block a plugin of code: by its name, or by who offers it where it is installed."""
+        if not self._settings.names("blocked"):
+            return ""
+        entry = self._catalog.find(name)
+        found = entry.reason if entry is not None and entry.state == "blocked" else ""
+        return found or self._settings.blocked((name,), str)
 
     def _set(self, plugin: Extension, given: dict[str, Any]) -> Extension:
         """The plugin with settings that go before those of code."""

@@ -7,7 +7,6 @@ the checkout, the project, the person. What a project brings counts only while t
 from __future__ import annotations
 
 import logging
-import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -224,6 +223,8 @@ def as_settings(given: Settings | Mapping[str, Any] | None, environ: Mapping[str
 
 def parsed(data: bytes, place: Place) -> Layer:
     """What a file holds. Raises `PlaceError`."""
+    import tomllib
+
     try:
         given = tomllib.loads(data.decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -243,6 +244,8 @@ def _managed(path: Path) -> Iterator[Layer]:
 
 
 def _flag(text: str, place: Place) -> Mapping[str, Any]:
+    import tomllib
+
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
         raise PlaceError(

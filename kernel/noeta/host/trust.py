@@ -8,7 +8,6 @@ from __future__ import annotations
 import fcntl
 import os
 import stat
-import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -97,6 +96,11 @@ class Trust:
             if path.suffix == ".py":
                 yield path, "plugin file"
         yield places.project / ".mcp.json", "configuration"
+        if self._is_of_project(places.user_file):
+            yield places.user_file, "settings"
+        for path in listing(places.user_plugins):
+            if path.suffix == ".py" and self._is_of_project(path):
+                yield path, "plugin file"
 
     def _distrusted(self, path: Path, sha256: str) -> str:
         if self.fault:
@@ -157,6 +161,8 @@ def _changing(places: Places) -> Iterator[set[TrustedFile]]:
 
 
 def _replace(file: Path, data: bytes) -> None:
+    import tempfile
+
     # Made by `mkstemp`, so only its owner may read and write it.
     number, name = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.parent)
     try:
