@@ -190,6 +190,13 @@ def test_a_file_of_the_project_is_not_run_and_not_parsed_until_it_is_trusted(
     assert ran() == []
 
 
+def test_a_file_that_is_not_trusted_is_known_by_its_own_name_alone(person: Any) -> None:
+    person.plugin("inside").rename(person.places.project_plugins / "outside.py")
+    catalog = Catalog(person.settings())
+    assert catalog.find("outside").state == "untrusted"
+    assert catalog.find("inside") is None
+
+
 def test_a_changed_byte_keeps_a_file_out(person: Any) -> None:
     path = person.plugin("theirs")
     person.trust()

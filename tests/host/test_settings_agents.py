@@ -151,12 +151,13 @@ class Tool:
     input_schema: ClassVar[dict[str, Any]] = {"type": "object"}
     clearable = False
 
-    def __init__(self, name: str, read_only: bool) -> None:
+    def __init__(self, name: str, read_only: bool, text: str = "done") -> None:
         self.name, self.read_only, self.flags, self.calls = name, read_only, ToolFlags(), 0
+        self._text = text
 
     async def run(self, input: dict[str, Any], ctx: ToolContext) -> ToolOutput:
         self.calls += 1
-        return text_output("done")
+        return text_output(self._text)
 
 
 class Late(Extension):
@@ -187,8 +188,10 @@ async def offered(
     """The tools of the last request of `coder` with these plugins, and the log of its task."""
     provider = Sized(list(script))
     provider.parameters = parameters
-    agent = Agent("coder", model="test:model", plugins=[*plugins, Bounds()])
-    async with Host([agent], providers={"test": provider}) as host:
+    agent = Agent("coder", model="short", plugins=[*plugins, Bounds()])
+    settings = {"models": {"short": {"model": "test:model"}}}
+    providers = {"test": provider, "other": ScriptedProvider([])}
+    async with Host([agent], providers=providers, settings=settings) as host:
         outcome = await host.run("coder", "Go.")
         assert outcome.status == "done", outcome
         return [tool.name for tool in provider.requests[-1].tools], await host.log(outcome.task)
@@ -234,6 +237,12 @@ async def test_a_call_out_of_bounds_does_not_run_however_it_came_about(made: Any
     assert late.tool.calls == 0
     assert [tool.calls for tool in set_.tools(None)] == [0, 0, 0, 0]
     assert NO_PERMISSIONS in told(log)
+
+
+@pytest.mark.anyio
+async def test_a_call_of_what_is_not_offered_is_answered_before_any_gate() -> None:
+    _, log = await offered(*tools(), script=[reply("", call("Write")), "Well."])
+    assert "gated" not in {record.kind for record in log}
 
 
 @pytest.mark.anyio
@@ -360,14 +369,16 @@ def test_the_store_is_that_of_the_settings_unless_the_program_names_one(person: 
 
 
 @pytest.mark.anyio
-async def test_settings_that_were_read_bring_their_store_and_plugin_files(person: Any) -> None:
+async def test_settings_that_were_read_bring_their_store_spill_folder_and_plugin_files(person: Any) -> None:
     person.plugin("mine", own=True)
     settings = person.settings()
-    agent = Agent("a", model="test:model")
-    async with Host([agent], settings=settings, providers={"test": ScriptedProvider(["Hello."])}) as host:
+    agent = Agent("a", model="test:model", plugins=[ToolSet([Tool("Read", True, "long " * 20_000)])])
+    provider = ScriptedProvider([reply("", call("Read")), "Hello."])
+    async with Host([agent], settings=settings, providers={"test": provider}) as host:
         outcome = await host.run("a", "hi")
         [created, *_] = await host.log(outcome.task)
-    assert [plugin.name for plugin in created.data.plugins] == ["mine"]
+    assert [plugin.name for plugin in created.data.plugins] == ["tools", "mine"]
+    assert [len(path.read_text()) for path in person.places.spill.rglob("*") if path.is_file()] == [100_000]
     assert (person.places.data / "noeta.db").is_file()
 
 

@@ -90,7 +90,7 @@ class Joined:
         return self._set(plugin, settings.above_code("plugins", name))
 
     def _blocked(self, name: str) -> str:
-        """Why managed settings block a plugin of code: by its name, or by who offers it where it is installed."""
+        """Why managed settings block a plugin of code: by its name, or as who offers that name is blocked."""
         if not self._settings.names("blocked"):
             return ""
         entry = self._catalog.find(name)
