@@ -446,6 +446,36 @@ def test_a_plugin_of_code_that_is_blocked_is_left_out(person: Any) -> None:
     assert names(compose(person, type("Code", (Extension,), {"name": "code"})())) == []
 
 
+def test_a_list_of_every_place_is_added_up_so_that_no_place_drops_what_another_says(person: Any) -> None:
+    body = """
+        from typing import Annotated
+        import msgspec
+        from noeta import Extension
+        from noeta.toolkit.settings import EVERY_PLACE
+        class Settings(msgspec.Struct):
+            deny: Annotated[list[str], EVERY_PLACE] = []
+            plain: list[str] = []
+        class Rules(Extension):
+            name = "rules"
+            Settings = Settings
+    """
+    person.write(person.places.user_plugins / "rules.py", body)
+    person.environ["WHO"] = "eve"
+    file = person.own("[plugins.rules]\ndeny = ['own', {env = 'WHO'}]\nplain = ['own']\n")
+    person.bring("[plugins.rules]\ndeny = []\nplain = []\n")
+    person.trust()
+    assert compose(person, "rules")["helper"].hooks.extensions[0].settings.deny == ["own", "eve"]
+    person.manage("[plugins.rules]\ndeny = ['managed']\nplain = ['managed']\n")
+    [plugin] = compose(person, "rules")["helper"].hooks.extensions
+    assert (plugin.settings.deny, plugin.settings.plain) == (["managed", "own", "eve"], ["managed"])
+    code = type(plugin)(deny=["code"], plain=["code"])
+    [made] = compose(person, code)["helper"].hooks.extensions
+    assert (made.settings.deny, made.settings.plain) == (["managed", "code"], ["managed"])
+    file.write_text("[plugins.rules]\ndeny = 'all'\n")
+    with pytest.raises(SettingsError, match=re.escape(f"{file}, plugins.rules.deny: expected a list")):
+        compose(person, "rules")
+
+
 def test_an_instance_of_a_blocked_package_is_left_out(person: Any, site: Any) -> None:
     source = "from noeta import Extension\nclass P(Extension):\n    name = 'one'\n"
     site.install("noeta-one", {EXTENSIONS: {"one": "instance_m:P"}}, instance_m=source)

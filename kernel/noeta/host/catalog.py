@@ -30,6 +30,7 @@ from noeta.host.settings import SAFE, Settings
 from noeta.toolkit.env import ExecEnv
 from noeta.toolkit.errors import ComposeError
 from noeta.toolkit.provider import Provider
+from noeta.toolkit.settings import of_every_place
 from noeta.toolkit.store import Store
 
 State = Literal["not imported", "imported", "failed", "shadowed", "blocked", "untrusted", "disabled"]
@@ -107,6 +108,8 @@ class Catalog:
         with self.settings.told("plugins", name):
             given = self.settings.table("plugins", name)
             try:
+                for field in given.keys() & of_every_place(offer.thing.Settings):
+                    given[field] = self.settings.added_up("plugins", name, field)
                 made: Extension = offer.thing(**given)
             except SettingsError:
                 raise

@@ -19,6 +19,7 @@ from noeta.host.layers import PlaceError
 from noeta.host.registry import check_class, check_instance
 from noeta.toolkit.agent import Agent
 from noeta.toolkit.errors import ComposeError
+from noeta.toolkit.settings import of_every_place
 
 _log = logging.getLogger("noeta")
 
@@ -106,6 +107,8 @@ class Joined:
             raise ComposeError(plugin.name, "its settings", why, "Name it in the list instead")
         with self._settings.told("plugins", plugin.name):
             known = asdict(plugin.settings) if isinstance(plugin.settings, msgspec.Struct) else {}
+            for field in of_every_place(plugin.Settings):
+                given = {**given, field: [*given.get(field, ()), *known.get(field, ())]}
             made = copy.copy(plugin)
             Extension.__init__(made, **{**known, **given})
         return made

@@ -99,6 +99,18 @@ class Settings:
         may_refer = at[0] in OPEN
         return {key: resolved(v, self.environ) if may_refer else v.value for key, v in held.items()}
 
+    def added_up(self, *key: str) -> list[Any]:
+        """The lists that places have for a key as one, the one that counts first in front.
+
+        Raises `PlaceError` for what is no list, and for a variable that is not set.
+        """
+        found: list[Any] = []
+        for value in self.everywhere(*key):
+            if not isinstance(value.value, list | tuple):
+                raise PlaceError(str(value.place), dotted(key), "expected a list")
+            found += resolved(value, self.environ)
+        return found
+
     def above_code(self, *at: str) -> dict[str, Any]:
         """Of a table, what also goes before keyword arguments in code."""
         keys = {
