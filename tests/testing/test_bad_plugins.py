@@ -267,7 +267,7 @@ def test_a_tool_name_offered_twice_is_told_once_and_the_first_one_wins(
         assert task.offer().tools == {"read": ("a plugin", first)}
     told = (
         "plugins 'a plugin' and 'another' both offer 'read': the first is used. "
-        "Rename one, leave one out, or change the order of the agent's plugins."
+        "Choose with prefer, leave one out, or change the order of the agent's plugins."
     )
     assert caplog.messages == [told]
 

@@ -6,18 +6,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import cast
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from noeta.core.extension import Extension
 from noeta.core.fold import Folder
 from noeta.core.records import Plugin
 from noeta.core.text import meant
 from noeta.host.catalog import Catalog
-from noeta.host.fields import check_fields
+from noeta.host.joined import Joined
 from noeta.host.registry import Registry
 from noeta.toolkit.agent import Agent
 from noeta.toolkit.dispatch import Hooks
-from noeta.toolkit.errors import ComposeError
 from noeta.toolkit.reducers import reducer
 
 
@@ -41,9 +39,9 @@ class Agents(Mapping[str, Composed]):
     def __init__(
         self, agents: Sequence[Agent], registry: Registry | None = None, catalog: Catalog | None = None
     ) -> None:
-        registry, found = registry or Registry(), _Found(catalog or Catalog())
+        registry, self._joined = registry or Registry(), Joined(catalog or Catalog())
         _check(agents)
-        self.by_name: Mapping[str, Agent] = {agent.name: found.plugins_of(agent) for agent in agents}
+        self.by_name: Mapping[str, Agent] = {agent.name: self._joined.plugins_of(agent) for agent in agents}
         self._composed = {name: _composed(agent, registry) for name, agent in self.by_name.items()}
 
     def known(self, name: str) -> Composed:
@@ -51,6 +49,10 @@ class Agents(Mapping[str, Composed]):
         if name not in self._composed:
             raise ValueError(f"there is no agent {name!r}{meant(name, self._composed)}")
         return self._composed[name]
+
+    def why(self, agent: str, plugin: str) -> str:
+        """A sentence about why a plugin is in an agent or not. Raises `ValueError` as `known` does."""
+        return self._joined.why(self.known(agent).agent.name, plugin)
 
     def __getitem__(self, name: str) -> Composed:
         return self._composed[name]
@@ -60,26 +62,6 @@ class Agents(Mapping[str, Composed]):
 
     def __len__(self) -> int:
         return len(self._composed)
-
-
-class _Found:
-    """The plugins that agents name, each made once."""
-
-    def __init__(self, catalog: Catalog) -> None:
-        self._catalog = catalog
-        self._made: dict[str, Extension] = {}
-
-    def plugins_of(self, agent: Agent) -> Agent:
-        """The agent, with a plugin in the place of each name."""
-        place = f"agent {agent.name!r}"
-        if isinstance(agent.plugins, str):
-            raise ComposeError(agent.plugins, place, "plugins is a text", f"Write [{agent.plugins!r}]")
-        check_fields(agent)
-        for name in agent.plugins:
-            if isinstance(name, str) and name not in self._made:
-                self._made[name] = self._catalog.extension(name, place)
-        made = [self._made[each] if isinstance(each, str) else each for each in agent.plugins]
-        return replace(agent, plugins=made)
 
 
 def _check(agents: Sequence[Agent]) -> None:

@@ -45,10 +45,13 @@ def check_ports(store: object, env: object, providers: object) -> None:
 def check_models(agents: Iterable[Agent], providers: Mapping[str, Provider], catalog: Catalog) -> None:
     """Raise `ComposeError` for the first model of an agent whose provider neither is given nor installed.
 
-    Whether an installed one works is seen when it is first needed.
+    A name of the settings counts as the models it stands for. Whether an installed one works is seen when it
+    is first needed.
     """
     for agent in agents:
-        for model in filter(None, (agent.model, *agent.fallbacks)):
+        names = catalog.settings.models
+        given = filter(None, (agent.model, *agent.fallbacks))
+        for model in [each for name in given for each in names.get(name, [name])]:
             name, colon, _ = model.partition(":")
             place = f"model {model!r} of agent {agent.name!r}"
             if colon and name not in providers:

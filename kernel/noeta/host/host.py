@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
@@ -24,13 +25,15 @@ from noeta.host.beside import beside
 from noeta.host.birth import new_task
 from noeta.host.catalog import Catalog
 from noeta.host.claimed import Means
+from noeta.host.coder import lend
 from noeta.host.erasure import check_erasable
 from noeta.host.following import Followers, Live, follow
 from noeta.host.given import check_models, check_ports, nonsense
 from noeta.host.models import Models
 from noeta.host.outcome import Outcome, outcome_of, why_not
-from noeta.host.ports import Ports
+from noeta.host.ports import Ports, chosen_ports
 from noeta.host.reading import Reader
+from noeta.host.settings import Settings, as_settings
 from noeta.host.waiting import Waiting
 from noeta.host.worker import Worker
 from noeta.toolkit.agent import Agent
@@ -60,6 +63,10 @@ class Host:
     needed. `env` is where tools act, or the name of such a place. What the caller made, the caller closes;
     what the host opened, the host closes.
 
+    `settings` are what `load_settings` read, or tables such as ``{"plugins": {"fs": {"root": "/srv"}}}``: for
+    plugins, providers, stores and environments that are named. Those that were read also say which store and
+    `spill_dir` to use, unless the program does, and have plugin files, which join agents.
+
     Names, also those in an agent's list of plugins, are looked up in `catalog`. Raises `ComposeError` for
     agents that cannot be put together and for names that lead to nothing that works, `SettingsError` for a
     named plugin or port that needs settings, `TypeError` for what is no agent and no port, `ValueError` for a
@@ -79,7 +86,7 @@ class Host:
         self,
         agents: Sequence[Agent],
         *,
-        store: str | Store = "memory:",
+        store: str | Store | None = None,
         providers: Mapping[str, Provider] | None = None,
         env: str | ExecEnv | None = None,
         clock: Clock | None = None,
@@ -90,13 +97,16 @@ class Host:
         grace: float = 10.0,
         works: bool = True,
         spill_dir: str | None = None,
+        settings: Settings | Mapping[str, Any] | None = None,
     ) -> None:
         if why := nonsense(capacity, queues, lease, grace):
             raise ValueError(why)
         providers = {} if providers is None else providers
-        check_ports(store, env, providers)
         self._clock, self._ids = clock or SystemClock(), ids or RandomIds()
-        self.catalog: Catalog = Catalog()
+        self.settings: Settings = as_settings(settings, os.environ)
+        self.catalog: Catalog = Catalog(self.settings)
+        store, env, spill_dir = chosen_ports(self.settings, store, env, spill_dir)
+        check_ports(store, env, providers)
         self._agents = Agents(agents, catalog=self.catalog)
         # Last of what may fail, since nobody closes the ports of a host that was never made.
         self._ports = Ports(self.catalog, store, env, self._clock, self._ids)
@@ -104,7 +114,9 @@ class Host:
         self._reader, self._followers = Reader(self._store, self._agents), Followers()
         self._waiting = Waiting()
         self._providers = dict(providers)
-        self._models = Models(providers, self._clock, self._ids, more=self._ports.provider)
+        more: dict[str, Any] = {"more": self._ports.provider, "names": self.settings.models}
+        self._models = Models(providers, self._clock, self._ids, **more)
+        lend(self._agents, self._models.info)
         around = {"env": self._env, "spill_dir": spill_dir}
         means = Means(
             store=self._store,
@@ -117,8 +129,8 @@ class Host:
             view=around,
             context=around,
         )
-        settings: dict[str, Any] = {"capacity": capacity, "queues": queues, "lease": lease, "grace": grace}
-        self._worker = Worker(means, tell=self._followers.tell, **settings)
+        work: dict[str, Any] = {"capacity": capacity, "queues": queues, "lease": lease, "grace": grace}
+        self._worker = Worker(means, tell=self._followers.tell, **work)
         self._works, self._entered = works, False
 
     async def __aenter__(self) -> Self:

@@ -22,7 +22,7 @@ from noeta.core.messages import Block, Text, Thinking, ToolResult, ToolUse, Unkn
 from noeta.core.ports import Clock, Delta, Ids, ModelRequest, ModelResponse
 from noeta.core.text import meant, storable_text
 from noeta.toolkit.errors import ComposeError
-from noeta.toolkit.provider import Provider
+from noeta.toolkit.provider import ModelInfo, Provider
 from noeta.toolkit.sanitize import storable
 from noeta.toolkit.strays import fault
 
@@ -50,7 +50,8 @@ class Models:
 
     ``anthropic:claude`` is the model ``claude`` of the provider named ``anthropic``. A host with one provider
     gives it every name that has no prefix. `more` gives providers that are not among `providers`, by name,
-    and raises `ComposeError` for one that it does not have.
+    and raises `ComposeError` for one that it does not have. `names` are other names of models: one each, and
+    those to go on with.
     Streams that fall silent are given up while `watch` runs.
     """
 
@@ -63,14 +64,21 @@ class Models:
         patience: float = PATIENCE,
         silence: float = SILENCE,
         more: Callable[[str], Provider] | None = None,
+        names: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
-        self._providers, self._more = dict(providers), more
+        self._providers, self._more, self._names = dict(providers), more, names or {}
         self._clock, self._ids = clock, ids
         self._patience, self._silence = patience, silence
         self._streams: set[_Stream] = set()
 
+    def info(self, model: str) -> ModelInfo:
+        """What is known of a model. Raises `ProviderError` as `find` does."""
+        provider, name = self.find(model)
+        return provider.model_info(name)
+
     def find(self, model: str) -> tuple[Provider, str]:
         """The provider of a model, and what it calls it. Raises `ProviderError`, mostly ``invalid``."""
+        model = self._names[model][0] if model in self._names else model
         prefix, colon, name = model.partition(":")
         if colon and prefix in self._providers:
             return self._providers[prefix], name
@@ -104,7 +112,8 @@ class Models:
         Raises `ProviderError`. After a passing failure it says when to come back (`retry_at`): in a minute,
         and in twice the time for each of `failures`, the times that this happened before, up to an hour.
         """
-        models = [request.model, *fallbacks]
+        asked = [request.model, *fallbacks]
+        models = [each for name in asked for each in self._names.get(name, (name,))]
         first: ProviderError | None = None
         for model in models:
             try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from noeta.core.codec import encode
 from noeta.core.errors import told
@@ -24,12 +24,19 @@ _judged: dict[int, tuple[Tool, str]] = {}
 """Why tools are left out, by identity, which nobody else gets while they are here."""
 
 
-def offer(hooks: Hooks, desk: Views, allowed: Collection[str] | None, denied: Collection[str]) -> Offer:
+def offer(
+    hooks: Hooks,
+    desk: Views,
+    allowed: Collection[str] | None,
+    denied: Collection[str],
+    prefer: Mapping[str, str] | None = None,
+) -> Offer:
     """Ask the plugins what they offer. `allowed` (None: everything) and `denied` are the agent's lists.
 
-    The first plugin that offers a name wins. A plugin's changes with a tool that the lists refuse are
-    dropped. Either is logged once a process, as is a name in the lists that nobody offers. A tool that would
-    have APIs refuse every request is left out, which is a failure of its plugin.
+    The first plugin that offers a name wins, unless `prefer` names another one that offers it too. A plugin's
+    changes with a tool that the lists refuse are dropped. Either is logged once a process, as is a name in
+    the lists that nobody offers. A tool that would have APIs refuse every request is left out, which is a
+    failure of its plugin.
     """
 
     def listed(tool: Tool) -> bool:
@@ -39,7 +46,7 @@ def offer(hooks: Hooks, desk: Views, allowed: Collection[str] | None, denied: Co
     found: dict[str, tuple[str, Tool]] = {}
     given = hooks.tools(desk)
     for by, tools in given:
-        _add(desk, found, by, [tool for tool in tools if listed(tool)])
+        _add(desk, found, by, [tool for tool in tools if listed(tool)], prefer or {})
     withheld: dict[str, str] = {}
     entries: list[tuple[str, ToolEntry]] = []
     added: list[tuple[str, Sequence[Tool]]] = []
@@ -54,7 +61,7 @@ def offer(hooks: Hooks, desk: Views, allowed: Collection[str] | None, denied: Co
         withheld |= {name: why for name, why in changes.withhold.items() if name not in withheld}
         entries += [(by, entry) for entry in changes.entries]
     for by, tools in added:
-        _add(desk, found, by, tools)
+        _add(desk, found, by, tools, prefer or {})
     if allowed is not None or denied:
         lists = [*(tools for _, tools in given), *(changes.add for _, changes in changed)]
         for text in misnamed(allowed, denied, {tool.name for tools in lists for tool in tools}):
@@ -62,14 +69,19 @@ def offer(hooks: Hooks, desk: Views, allowed: Collection[str] | None, denied: Co
     return Offer(found, withheld, entries)
 
 
-def _add(desk: Views, found: dict[str, tuple[str, Tool]], by: str, tools: Sequence[Tool]) -> None:
+def _add(
+    desk: Views, found: dict[str, tuple[str, Tool]], by: str, tools: Sequence[Tool], prefer: Mapping[str, str]
+) -> None:
     for tool in tools:
         if why := _unfit(tool):
             desk.failed(by, "tools", f"the tool {tool.name!r} {LEFT_OUT} {why}", "open")
             continue
         first, _ = found.setdefault(tool.name, (by, tool))
-        if found[tool.name][1] is not tool:
-            way_out = "Rename one, leave one out, or change the order of the agent's plugins"
+        if prefer.get(tool.name) in {first, by}:
+            # Kept in its place, so that the order of the tools does not depend on who is preferred.
+            found[tool.name] = found[tool.name] if first == prefer[tool.name] else (by, tool)
+        elif found[tool.name][1] is not tool:
+            way_out = "Choose with prefer, leave one out, or change the order of the agent's plugins"
             _say(f"plugins {first!r} and {by!r} both offer {tool.name!r}: the first is used. {way_out}.")
 
 

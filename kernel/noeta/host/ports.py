@@ -9,6 +9,7 @@ import anyio
 
 from noeta.core.ports import Clock, Ids
 from noeta.host.catalog import Catalog
+from noeta.host.settings import Settings
 from noeta.toolkit.env import ExecEnv
 from noeta.toolkit.in_memory import InMemoryStore
 from noeta.toolkit.provider import Provider
@@ -19,6 +20,24 @@ CLOSE_SECONDS = 10.0
 """How long one port may take to close. Who leaves a host does not wait for more."""
 
 _log = logging.getLogger("noeta")
+
+
+def chosen_ports(
+    settings: Settings, store: str | Store | None, env: str | ExecEnv | None, spill_dir: str | None
+) -> tuple[str | Store, str | ExecEnv | None, str | None]:
+    """The store, the place to act and the folder for long results, of what settings and a program say.
+
+    Without either, settings that were read from places have a store of their own, and others none.
+    """
+    places = settings.places
+    if isinstance(store, str | None):
+        store = settings.chosen("store", store, places.store if places else "memory:")
+    if isinstance(env, str | None):
+        env = settings.chosen("env", env, None)
+    if spill_dir is None and places is not None:
+        spill_dir = str(places.spill)
+    assert store is not None
+    return store, env, spill_dir
 
 
 class Ports:

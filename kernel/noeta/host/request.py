@@ -33,9 +33,10 @@ _log = logging.getLogger("noeta")
 
 
 class Draft(Struct):
-    """A request under way, the seq that its messages reach to, and what it is made of besides them."""
+    """A request under way, its messages with the seq they reach to, and what it is made of besides them."""
 
     at: int
+    messages: Messages
     request: ModelRequest
     system: list[r.SystemPart]
     tools: list[r.ToolPart]
@@ -85,7 +86,8 @@ class Requests:
 
     def offer(self, work: Work) -> Offer:
         """What the task offers now: the same object as long as it stays the same."""
-        made = offer(work.hooks, work, self._agent.tools, self._agent.denied)
+        agent = self._agent
+        made = offer(work.hooks, work, agent.tools, agent.denied, agent.prefer)
         self._offer = self._offer if made == self._offer else made
         return self._offer
 
@@ -107,8 +109,9 @@ class Requests:
                 effort=config.get("effort") or agent.effort,
             )
             self._bare = made_of, bare
-        request = replace(self._bare[1], messages=Messages(work.state.conversation))
-        return Draft(work.state.seq, request, self._system, self._tools, self._no_edits)
+        messages = Messages(work.state.conversation)
+        request = replace(self._bare[1], messages=messages)
+        return Draft(work.state.seq, messages, request, self._system, self._tools, self._no_edits)
 
     async def build(self, work: Work) -> Built:
         """The request to send. Records reminders, and what changed since the last request.
@@ -120,10 +123,9 @@ class Requests:
         for by, note in sorted(given, key=lambda pair: (pair[1].role == "system", pair[1].order)):
             message = Message(role=note.role, content=[Text(text=note.text)], origin=note.origin)
             work.place(encode(0, 0.0, by, note.kind, note.data, message=message, by=by, hook="reminders"))
-        messages = draft.request.messages
         if work.state.seq != draft.at:
-            messages = Messages(work.state.conversation)
-            draft.request = replace(draft.request, messages=messages)
+            draft.messages = Messages(work.state.conversation)
+            draft.request = replace(draft.request, messages=draft.messages)
         built_at, items = work.state.seq, self._hashed.of(work.state.conversation)
         by = ""
         try:
@@ -135,7 +137,7 @@ class Requests:
             why = f"its request cannot be recorded: {storable_text(told(error))}"
             work.failed(by, "before_model", why, "closed")
             raise PluginFailure(by, "before_model", why, "closed") from error
-        request = replace(sent.request, messages=sent.parts.edited(messages))
+        request = replace(sent.request, messages=sent.parts.edited(draft.messages))
         return Built(request, built_at, digest_of(sent.begun, items))
 
     def _list(self, offered: Offer) -> None:

@@ -24,6 +24,8 @@ LONGEST_PAUSE = 60.0
 GRACE_SECONDS = 10.0
 """How long a stopping worker waits for calls that would be cut off for good."""
 RELEASE_SECONDS = 5.0
+LEAST_LEASE_SECONDS = 1.0
+"""With a shorter lease, a worker that is only busy would lose its tasks, or end its process."""
 
 _log = logging.getLogger("noeta")
 

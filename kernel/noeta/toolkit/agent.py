@@ -18,7 +18,8 @@ class Agent(Struct, frozen=True):
     no plugin offers is logged when a task first offers its tools. `fallbacks` are the models to go on with
     when `model` is not to be had. `prompts` replaces texts by name: a plugin asks for one with `view.prompt`,
     and ``tool/<name>`` is a tool's description. `identity` is the line every request opens with,
-    `description` what other agents are told of this one.
+    `description` what other agents are told of this one. `prefer` names, by tool, the plugin whose tool is
+    used where several offer the name; else the first one's is.
     """
 
     name: str
@@ -33,3 +34,4 @@ class Agent(Struct, frozen=True):
     description: str = ""
     effort: Effort | None = None
     max_tokens: int | None = None
+    prefer: Mapping[str, str] = {}
