@@ -1,4 +1,4 @@
-"""What `import noeta` costs: CPU time and modules, against the libraries that any such program needs."""
+"""What `from noeta import Agent` costs: CPU time and modules, against the libraries that any such program needs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from measure import Value, exact, ratios, spread
 STATEMENTS = {
     "python": "pass",
     "libraries": "import asyncio, sqlite3, msgspec, pluggy",
-    "noeta": "import noeta",
+    "noeta": "from noeta import Agent",
 }
 COUNT = "import sys; print(len(sys.modules))"
 
@@ -36,10 +36,10 @@ def measure(quick: bool) -> list[Value]:
         for name, statement in STATEMENTS.items():
             taken[name].append(_cpu(statement))
     return [
-        Value("modules", "modules after `import noeta`", exact(_modules(STATEMENTS["noeta"])), ""),
+        Value("modules", "modules after `from noeta import Agent`", exact(_modules(STATEMENTS["noeta"])), ""),
         Value("python", "CPU of a bare Python", spread(taken["python"]), "ms"),
         Value("libraries", "CPU with asyncio, sqlite3, msgspec and pluggy", spread(taken["libraries"]), "ms"),
-        Value("noeta", "CPU with `import noeta`", spread(taken["noeta"]), "ms"),
+        Value("noeta", "CPU with `from noeta import Agent`", spread(taken["noeta"]), "ms"),
         Value(
             "ratio",
             "noeta over the libraries",

@@ -89,7 +89,7 @@ def too_much(modules: set[str]) -> set[str]:
 
 
 def test_import_noeta_loads_no_plugin_no_host_and_no_heavy_package() -> None:
-    modules = loaded_by("import noeta")
+    modules = loaded_by("from noeta import Agent")
     assert "noeta" in modules
     assert too_much(modules) == set()
 
@@ -129,3 +129,7 @@ def test_noeta_imports_no_plugin_not_even_inside_a_function(path: Path) -> None:
 def test_only_the_testing_kit_uses_hypothesis_and_only_when_called(path: Path) -> None:
     waits = imported(path.read_text()).get("hypothesis")
     assert waits is None or (waits and "testing" in path.parts)
+
+
+def test_the_package_alone_loads_nothing_of_it() -> None:
+    assert {name for name in loaded_by("import noeta") if name.startswith("noeta.")} == set()

@@ -52,7 +52,7 @@ class PlaceError(SettingsError):
     def __init__(self, place: str, key: str, why: str) -> None:
         super().__init__("", key, why)
         self.place: str = place
-        self.args = (f"{place}{f', {key}' if key else ''}: {why.rstrip('.')}.",)
+        self.args: tuple[Any, ...] = (f"{place}{f', {key}' if key else ''}: {why.rstrip('.')}.",)
 
 
 def laid_over(upper: Layer, lower: Layer) -> Layer:

@@ -81,8 +81,8 @@ class Filed(Offered):
         self._file = file
         version = file.looked.sha256[:12]
         super().__init__(EXTENSIONS, self.said.name, version, str(file.path), file.path.stem, file.path.name)
-        self.untrusted = file.looked.reason
-        self.reason = file.fault
+        self.untrusted: str = file.looked.reason
+        self.reason: str = file.fault
 
     @property
     def sha256(self) -> str:

@@ -12,7 +12,7 @@ from noeta.host.catalog import Catalog
 from noeta.host.tables import AgentTable, Blocked, ModelTable, PluginTable, Top
 from noeta.toolkit.errors import ComposeError
 
-REFERENCE = {
+REFERENCE: dict[str, Any] = {
     "type": "object",
     "description": "The variable of the environment that holds the value.",
     "properties": {"env": {"type": "string"}},
