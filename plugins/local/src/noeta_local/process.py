@@ -11,7 +11,7 @@ import sys
 import tempfile
 import termios
 import threading
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -47,6 +47,8 @@ class LocalProcess:
         self._left = False
         self._status: int | None = None
         self._ended = 0.0
+        # How much of the pipe is still to be read, None while that is all.
+        self._rest: int | None = None
 
     async def __aenter__(self) -> Self:
         try:
@@ -66,29 +68,13 @@ class LocalProcess:
             finally:
                 self._leave()
 
-    async def output(self) -> AsyncIterator[bytes]:
+    def output(self) -> AsyncIterator[bytes]:
         """What it writes to standard output and standard error, as it comes; each byte once.
 
         It ends when all who have the pipe have closed it. When the program has ended and others still have
         it, a background job for example, it ends some seconds later (`drain`).
         """
-        left: int | None = None
-        while not self._left and left != 0:
-            await anyio.lowlevel.checkpoint()
-            try:
-                data = os.read(self._pipe, CHUNK if left is None else min(CHUNK, left))
-            except BlockingIOError:
-                if not await self._readable():
-                    return
-                continue
-            if not data:
-                return
-            if left is not None:
-                left -= len(data)
-            elif self._over():
-                # What the program wrote is still in the pipe; others may go on filling it for ever.
-                left = self._pending()
-            yield data
+        return Pieces(self._piece)
 
     async def wait(self) -> int:
         """Its exit status once it has ended; minus the signal that ended it."""
@@ -193,6 +179,24 @@ class LocalProcess:
 
     # ---- its output
 
+    async def _piece(self) -> bytes:
+        """What comes next, nothing at the end."""
+        while not self._left and self._rest != 0:
+            await anyio.lowlevel.checkpoint()
+            try:
+                data = os.read(self._pipe, CHUNK if self._rest is None else min(CHUNK, self._rest))
+            except BlockingIOError:
+                if await self._readable():
+                    continue
+                break
+            if self._rest is not None:
+                self._rest -= len(data)
+            elif self._over():
+                # What the program wrote is still in the pipe; others may go on filling it for ever.
+                self._rest = self._pending()
+            return data
+        return b""
+
     def _over(self) -> bool:
         """Whether it has ended and others had their time to close the pipe."""
         return self._look() is not None and anyio.current_time() >= self._ended + self._drain
@@ -242,6 +246,21 @@ class LocalProcess:
     async def _lives(self) -> bool:
         assert self._popen is not None
         return await anyio.to_thread.run_sync(group_lives, self._popen.pid)
+
+
+class Pieces:
+    """An iterator over output that can be left at any time, since there is nothing to close."""
+
+    def __init__(self, piece: Callable[[], Awaitable[bytes]]) -> None:
+        self._piece = piece
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        if piece := await self._piece():
+            return piece
+        raise StopAsyncIteration
 
 
 def group_lives(group: int, processes: Path = Path("/proc")) -> bool:
