@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import anyio
 
 from noeta.testing.env.place import Place, expect, fails, refused, sha256, together
@@ -57,11 +59,11 @@ async def a_folder_is_no_file(place: Place) -> None:
     """A folder can be neither read nor written."""
     await place.env.mkdir("folder")
     for name, call in (
-        ("read", place.env.read("folder")),
-        ("write", place.env.write("folder", b"", create=True)),
-        ("write", place.env.write(".", b"")),
+        ("read", partial(place.env.read, "folder")),
+        ("write", partial(place.env.write, "folder", b"", create=True)),
+        ("write", partial(place.env.write, ".", b"")),
     ):
-        await fails(call, IsADirectoryError, promise=f"{name} of a folder")
+        await fails(call(), IsADirectoryError, promise=f"{name} of a folder")
     expect(await place.names(), ["folder"], "the names after that")
 
 

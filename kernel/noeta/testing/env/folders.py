@@ -69,14 +69,14 @@ async def a_rename_replaces_a_file(place: Place) -> None:
     await place.act("link", "b", "link")
     await env.rename("link", "renamed")
     expect([entry.link for entry in await env.listdir(".")], [False, False, False, True], "a renamed link")
-    for what, call in (
-        ("what is not there", env.rename("a", "c")),
-        ("into a folder that is not there", env.rename("b", "no/b")),
-        ("a folder over one that is not empty", env.rename("moved", "full")),
-        ("a folder into itself", env.rename("moved", "moved/inside/deeper")),
-        ("a file over a folder", env.rename("b", "full")),
+    for what, old, new in (
+        ("what is not there", "a", "c"),
+        ("into a folder that is not there", "b", "no/b"),
+        ("a folder over one that is not empty", "moved", "full"),
+        ("a folder into itself", "moved", "moved/inside/deeper"),
+        ("a file over a folder", "b", "full"),
     ):
-        await fails(call, OSError, promise=f"renaming {what}")
+        await fails(env.rename(old, new), OSError, promise=f"renaming {what}")
     expect(await place.names(), ["b", "full", "moved", "renamed"], "the names after all renames")
 
 

@@ -127,7 +127,9 @@ async def what_is_not_there_is_not_started(place: Place) -> None:
     nowhere = "noeta-no-such-program"
     await fails(run(nowhere), FileNotFoundError, promise="running a program that is not there")
     program = place.argv()[0]
-    await fails(run(program, cwd="nowhere"), FileNotFoundError, promise="running in a folder that is not there")
+    await fails(
+        run(program, cwd="nowhere"), FileNotFoundError, promise="running in a folder that is not there"
+    )
     expect(await place.env.which(nowhere), None, "`which` of a program that is not there")
     found = await place.env.which(program)
     if not found or not found.startswith("/"):
@@ -165,7 +167,9 @@ async def leaving_the_context_ends_the_program(place: Place) -> None:
     except LookupError:
         pass
     except BaseExceptionGroup as error:
-        raise AssertionError(f"an error inside the context comes out as it is, and not as {error!r}") from error
+        raise AssertionError(
+            f"an error inside the context comes out as it is, and not as {error!r}"
+        ) from error
     await place.free(HELD, "nothing of a program is left behind a context that an error ended")
 
 
@@ -182,6 +186,8 @@ async def cancelling_leaves_no_process(place: Place) -> None:
                 await heard(process, b"held")
                 scope.cancel()
                 await wait()
+                # The program may end before the cancel arrives.
+                await anyio.sleep_forever()
         expect(scope.cancelled_caught, True, "whether a cancel arrives")
         await place.free(HELD, "nothing of a program is left when its caller was cancelled")
 
