@@ -31,7 +31,7 @@ class Probe:
                 await run.write("out\nerr\n")
             case ("talk", path):
                 await run.write("one\n")
-                while await self.env.stat(path) is None:
+                while await self.env.stat(path) is None:  # noqa: ASYNC110 -- nobody tells
                     await anyio.sleep(0.001)
                 await run.write("two\n")
             case ("flood", count):

@@ -1,7 +1,5 @@
 """Files of this machine: what only a real disk can show."""
 
-# ruff: noqa: ASYNC240 -- the disk is what the environment is compared with.
-
 from __future__ import annotations
 
 import errno

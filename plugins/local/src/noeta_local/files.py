@@ -81,8 +81,7 @@ def replace(path: str, data: bytes, if_sha256: str | None, create: bool) -> None
         try:
             _write(place, temporary, data, before)
             with _turn(place) if if_sha256 is not None else contextlib.nullcontext():
-                if if_sha256 is not None and _sha256(place, name) != if_sha256:
-                    raise Changed(path)
+                _check_unchanged(place, name, if_sha256, path)
                 os.replace(temporary, name, src_dir_fd=place, dst_dir_fd=place)
         except BaseException:
             with contextlib.suppress(FileNotFoundError):
@@ -159,12 +158,17 @@ def _turn(place: int) -> Iterator[None]:
             fcntl.flock(place, fcntl.LOCK_UN)
 
 
-def _sha256(place: int, name: str) -> str | None:
+def _check_unchanged(place: int, name: str, if_sha256: str | None, path: str) -> None:
+    """Raise `Changed` unless the file has this sha-256, if one is expected."""
+    if if_sha256 is None:
+        return
     try:
         with open(os.open(name, os.O_RDONLY | os.O_CLOEXEC, dir_fd=place), "rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+            found = hashlib.file_digest(file, "sha256").hexdigest()
     except FileNotFoundError:
-        return None
+        raise Changed(path) from None
+    if found != if_sha256:
+        raise Changed(path)
 
 
 def _flush_folder(place: int) -> None:

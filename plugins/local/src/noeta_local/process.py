@@ -81,7 +81,7 @@ class LocalProcess:
         await anyio.lowlevel.checkpoint()
         if self._look() is None:
             await self._exit()
-        while (status := self._look()) is None:
+        while (status := self._look()) is None:  # noqa: ASYNC110 -- nothing tells
             await anyio.sleep(PAUSE)
         return status
 
@@ -238,7 +238,7 @@ class LocalProcess:
     async def _gone_within(self, seconds: float) -> bool:
         with anyio.move_on_after(seconds):
             await self.wait()
-            while await self._lives():
+            while await self._lives():  # noqa: ASYNC110 -- nothing tells when a group is gone
                 await anyio.sleep(PAUSE)
             return True
         return False
