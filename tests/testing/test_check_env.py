@@ -2,8 +2,6 @@
 
 # ruff: noqa: ASYNC230, ASYNC240 -- these environments are bad on purpose.
 
-# ruff: noqa: ASYNC230, ASYNC240 -- some environments here are bad on purpose
-
 from __future__ import annotations
 
 import os
@@ -114,7 +112,7 @@ class Guessing(LocalEnv):
     """Gives some answer where there is none."""
 
     async def real(self, path: str) -> str:
-        return os.path.realpath(self.path(path))  # noqa: ASYNC240 -- it is to be bad
+        return os.path.realpath(self.path(path))
 
 
 class Trusting(LocalEnv):

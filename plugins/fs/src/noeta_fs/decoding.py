@@ -1,11 +1,9 @@
-"""Which text the bytes of a file are, told from their beginning."""
+"""Which text the bytes of a file are."""
 
 from __future__ import annotations
 
 import codecs
 
-LOOKED_AT = 65_536
-"""How many bytes decide."""
 MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
     # The mark of UTF-32 begins with that of UTF-16.
@@ -30,34 +28,35 @@ def image_type(data: bytes) -> str | None:
     return next((type_ for mark, type_ in IMAGES if data.startswith(mark)), None)
 
 
-def encoding_of(data: bytes) -> str | None:
-    """The encoding of a text that begins with `data`, None when it is no text.
+def encoding_of(data: bytes, *, whole: bool = True) -> str | None:
+    """The encoding of a text that is `data`, or not `whole` begins with it; None when it is no text.
 
     A byte order mark decides. Without one it is UTF-8 if it can be, UTF-16 if every other byte is mostly
     zero, and latin-1 if nothing else speaks against a text. Latin-1 takes any bytes, and gives them back.
     """
-    head = data[:LOOKED_AT]
     for mark, encoding in MARKS:
-        if head.startswith(mark):
+        if data.startswith(mark):
             return encoding
-    if 0 in head:
-        return _utf16(head)
+    if 0 in data:
+        return _utf16(data, whole)
     try:
-        # The last character of the head may be cut.
-        codecs.getincrementaldecoder("utf-8")().decode(head, final=len(data) <= LOOKED_AT)
+        # The last character of a beginning may be cut.
+        codecs.getincrementaldecoder("utf-8")().decode(data, final=whole)
     except UnicodeDecodeError:
-        controls = len(head) - len(head.translate(None, CONTROLS))
-        return "latin-1" if controls * 100 <= len(head) else None
+        controls = len(data) - len(data.translate(None, CONTROLS))
+        return "latin-1" if controls * 100 <= len(data) else None
     return "utf-8"
 
 
-def _utf16(head: bytes) -> str | None:
+def _utf16(data: bytes, whole: bool) -> str | None:
     """UTF-16 without a mark, as far as its letters are mostly Latin ones."""
-    if len(head) % 2:
-        head = head[:-1]
-    even, odd = head[::2].count(0), head[1::2].count(0)
-    half = len(head) // 2
+    even, odd = data[::2].count(0), data[1::2].count(0)
+    half = len(data) // 2
     for zeros, others, encoding in ((odd, even, "utf-16-le"), (even, odd, "utf-16-be")):
         if zeros * 10 >= half * 7 and others * 100 <= half:
+            try:
+                codecs.getincrementaldecoder(encoding)().decode(data, final=whole)
+            except UnicodeDecodeError:
+                return None
             return encoding
     return None

@@ -6,7 +6,7 @@ from typing import Any
 
 import anyio
 
-from noeta import ToolContext, ToolFlags, ToolOutput, text_output
+from noeta import Text, ToolContext, ToolFlags, ToolOutput, text_output
 from noeta.toolkit.sanitize import storable_text
 from noeta_fs.paths import absolute
 from noeta_fs.patterns import Pattern
@@ -67,18 +67,20 @@ class Glob:
         names, notes = walk.newest, []
         if not names:
             notes.append("No files found.")
-            if walk.whole and not pattern.deep:
-                notes.append(f"[{text} looks in {base} alone. For the folders below write **/{text}.]")
+            if walk.whole and not pattern.deep and "{" not in text:
+                above, slash, name = text.rpartition("/")
+                below = f"{above}{slash}**/{name}"
+                notes.append(f"[This looked in {base} alone. To look in the folders below write {below}.]")
         if walk.total > len(names):
             notes.append(f"[The newest {len(names):,} of {walk.total:,} files. Use a narrower pattern.]")
         if not walk.whole:
             spent = f"after {self._settings.glob_seconds:g} seconds"
             notes.append(f"[The search was stopped {spent}, so there may be more. Use a narrower pattern.]")
-        # The folder itself may be one that the pattern names and nobody made.
-        if unreadable := [folder for folder in walk.unreadable if folder != base]:
-            notes.append(f"[Not searched, since they cannot be read: {_some(unreadable)}.]")
-        meta = {"files": len(names), "total": walk.total, "truncated": walk.total > len(names)}
-        return text_output(storable_text("\n".join([*names, *notes])), **meta, whole=walk.whole)
+        if walk.unreadable:
+            notes.append(f"[Not searched, since they cannot be read: {_some(walk.unreadable)}.]")
+        meta = {"files": len(names), "total": walk.total, "whole": walk.whole}
+        text = storable_text("\n".join([*names, *notes]))
+        return ToolOutput(content=[Text(text=text)], meta=meta)
 
 
 def _some(folders: list[str]) -> str:

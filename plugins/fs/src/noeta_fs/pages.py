@@ -60,7 +60,12 @@ class Page:
         if text.endswith("\r") and not last:
             text, self._held = text[:-1], "\r"
         lines = text.split("\n")
-        for line in lines[:-1]:
+        for number, line in enumerate(lines[:-1]):
+            if self.done:
+                # Nothing more is shown, so the rest is only counted.
+                self.total += len(lines) - 1 - number
+                self._line, self._more = "", 0
+                break
             self._add(line)
             self._end()
         self._add(lines[-1])
@@ -86,7 +91,8 @@ class Page:
         text = f"{line[: self._wanted.chars]} [{over:,} more characters]" if over > 0 else line
         numbered = f"{self.total:>6}\t{text}"
         self._room -= len(numbered.encode(errors="surrogatepass")) + 1
-        if self._room < 0:
+        # The first line is shown in any case, for nothing smaller can be asked for.
+        if self._room < 0 and self.shown:
             self.full = True
             return
         self.cut += over > 0

@@ -26,10 +26,15 @@ class Pattern:
     def __init__(self, text: str) -> None:
         if "\0" in text:
             raise ValueError(f"The pattern {text!r} has a null byte, which no path can hold. Leave it out.")
-        rooted = text.startswith("/")
-        split = [_parts(each) for each in braces(text)]
+        written = braces(text)
+        split = [_parts(each) for each in written]
         shared = _shared(split)
-        self.base: str = ("/" if rooted else "") + "/".join(split[0][:shared])
+        mixed = len({each.startswith("/") for each in written}) > 1
+        if mixed or any(".." in parts[shared:] for parts in split):
+            raise ValueError(
+                f"The pattern {text!r} has no one folder to begin in. Write its folders in front."
+            )
+        self.base: str = "/" * written[0].startswith("/") + "/".join(split[0][:shared])
         self._patterns = [[_Part(part) for part in parts[shared:]] for parts in split]
         self._named = {part for parts in split for part in parts}
         self.start: State = self._closed((number, 0) for number in range(len(self._patterns)))
@@ -117,9 +122,6 @@ def _group(text: str) -> tuple[int, int, list[str]] | None:
 
 def _parts(text: str) -> list[str]:
     parts = [part for part in text.split("/") if part not in ("", ".")]
-    wild = next((place for place, part in enumerate(parts) if MAGIC.search(part)), len(parts))
-    if ".." in parts[wild:]:
-        raise ValueError("In a pattern '..' may not stand behind a wildcard. Begin with the folder you mean.")
     if not parts or parts[-1] == "..":
         raise ValueError(f"The pattern {text!r} names no file. Write for example '**/*.py'.")
     # Two in a row say the same as one.

@@ -7,18 +7,23 @@ import posixpath
 from hashlib import sha256
 from typing import Any
 
-from noeta import Image, ToolContext, ToolFlags, ToolOutput, text_output
+import anyio.to_thread
+from msgspec import Struct
+
+from noeta import Image, Text, ToolContext, ToolFlags, ToolOutput, text_output
 from noeta.toolkit.env import ExecEnv, FileStat
 from noeta.toolkit.sanitize import storable_text
-from noeta_fs.decoding import LOOKED_AT, encoding_of, image_type
+from noeta_fs.decoding import encoding_of, image_type
 from noeta_fs.pages import Page, Wanted
 from noeta_fs.paths import absolute
 from noeta_fs.records import NAME, FileRead
 from noeta_fs.settings import FilesSettings
 
 WHOLE = 16 << 20
-"""A file up to this size is read at once, so that all of it is of one moment. A larger one comes in pieces."""
+"""A file up to this size is read at once, so that all of it is of one moment; a larger one in pieces."""
 PIECE = 1 << 20
+AT_ONCE = 1 << 18
+"""More bytes than these are looked at in a thread, so that other tasks go on meanwhile."""
 LIKE = 3
 """How many similar names are told when a file is missing."""
 
@@ -73,74 +78,75 @@ class Read:
         self, ctx: ToolContext, path: str, found: FileStat, head: bytes, input: dict[str, Any]
     ) -> ToolOutput:
         """What the bytes are, as far as it can be shown."""
-        if media_type := image_type(head):
-            if len(head) > self._settings.image_bytes:
-                most = f"the setting image_bytes allows {self._settings.image_bytes:,} bytes"
-                return _error(f"{path} is an image of {_size(found, head)}, and {most}. Make it smaller.")
-            await self._record(ctx, path, found, head)
-            image = Image(media_type=media_type, data=head)
-            return ToolOutput(content=[image], meta={"path": storable_text(path), "type": "image"})
-        encoding = encoding_of(head)
-        if encoding is None:
-            return _error(f"{path} is a binary file of {_size(found, head)}, so there is no text to show.")
-        return await self._text(ctx, path, found, head, encoding, input)
-
-    async def _text(
-        self,
-        ctx: ToolContext,
-        path: str,
-        found: FileStat,
-        head: bytes,
-        encoding: str,
-        input: dict[str, Any],
-    ) -> ToolOutput:
-        """The page of a text."""
+        size = f"{max(found.size, len(head)):,} bytes"
         chosen = self._settings
+        meta: dict[str, Any] = {"path": storable_text(path)}
+        if media_type := image_type(head):
+            if len(head) > chosen.image_bytes:
+                most = f"the setting image_bytes allows {chosen.image_bytes:,} bytes"
+                return _error(f"{path} is an image of {size}, and {most}. Make it smaller.")
+            await self._record(ctx, path, found, sha256(head).hexdigest())
+            return ToolOutput(content=[Image(media_type=media_type, data=head)], meta=meta)
         asked = "offset" in input or "limit" in input
-        first = input.get("offset", 1)
-        lines = input.get("limit", chosen.read_lines)
+        first, lines = input.get("offset", 1), input.get("limit", chosen.read_lines)
         wanted = Wanted(first=first, lines=lines, chars=chosen.line_chars, tokens=chosen.read_tokens)
-        page, whole = Page(wanted, encoding), len(head) <= WHOLE
-        known = await _feed(page, ctx.env, path, head, whole)
+        if len(head) <= AT_ONCE:
+            view = _view(head, wanted)
+        else:
+            view = await anyio.to_thread.run_sync(_view, head, wanted, abandon_on_cancel=True)
+        if view is None:
+            return _error(f"{path} is a binary file of {size}, so there is no text to show.")
+        page, known = view.page, await _rest(view, ctx.env, path)
         if page.full and asked:
             most = f"more than the {chosen.read_tokens:,} tokens that one Read may give"
-            way_out = f"Use a limit of at most {page.count}" if page.count else "Search it with Grep"
-            return _error(f"Lines {first} and following of {path} are {most}. {way_out}.")
+            return _error(f"The lines of {path} from {first} on are {most}. Use limit={page.count} or less.")
         last = first + page.count - 1
         partial = page.full or page.cut > 0 or (not asked and not (known and page.count == page.total))
-        await self._record(ctx, path, found, head if whole else None, partial=partial)
-        notes = _notes(page, first, last, known=known, asked=asked)
-        text = "\n".join([*page.shown, *notes])
-        meta = {"path": storable_text(path), "type": "text", "encoding": encoding, "partial": partial}
-        meta |= {"first": first, "lines": page.count, "crlf": page.crlf}
-        return text_output(storable_text(text), **meta, **({"total": page.total} if known else {}))
+        await self._record(ctx, path, found, view.sha256, partial=partial)
+        text = "\n".join([*page.shown, *_notes(page, first, last, known=known, asked=asked)])
+        told = {"first": first, "lines": page.count, "total": page.total if known else None}
+        meta |= {"encoding": view.encoding, "crlf": page.crlf, "partial": partial, **told}
+        return ToolOutput(content=[Text(text=storable_text(text))], meta=meta)
 
     async def _record(
-        self, ctx: ToolContext, path: str, found: FileStat, data: bytes | None, *, partial: bool = False
+        self, ctx: ToolContext, path: str, found: FileStat, digest: str, *, partial: bool = False
     ) -> None:
         real = await ctx.env.real(path)
-        if storable_text(real) != real:
-            # No log can hold this name, and no model can repeat it.
-            return
-        digest = "" if data is None else sha256(data).hexdigest()
-        read = FileRead(path=real, sha256=digest, changed=found.changed, partial=partial)
-        ctx.record(NAME, "file_read", read)
+        # No log can hold a name that is no Unicode, and no model can repeat it.
+        if storable_text(real) == real:
+            read = FileRead(path=real, sha256=digest, changed=found.changed, partial=partial)
+            ctx.record(NAME, "file_read", read)
 
 
-async def _feed(page: Page, env: ExecEnv, path: str, head: bytes, whole: bool) -> bool:
-    """Feed a page until it needs no more; True when the end was reached, so that the total is known."""
-    if whole:
-        page.feed(head, last=True)
-        return True
-    page.feed(head)
-    offset = len(head)
-    while not page.done:
+class View(Struct):
+    """What the first bytes of a text are; those of a small file are all, and then `whole`."""
+
+    page: Page
+    encoding: str
+    whole: bool
+    sha256: str
+
+
+def _view(head: bytes, wanted: Wanted) -> View | None:
+    """Look at the first bytes of a file; None when they are no text."""
+    whole = len(head) <= WHOLE
+    encoding = encoding_of(head, whole=whole)
+    if encoding is None:
+        return None
+    page = Page(wanted, encoding)
+    page.feed(head, last=whole)
+    return View(page, encoding, whole, sha256(head).hexdigest() if whole else "")
+
+
+async def _rest(view: View, env: ExecEnv, path: str) -> bool:
+    """Feed the page until it needs no more; True when the end was reached, so that the total is known."""
+    page, offset = view.page, WHOLE + 1
+    while not (view.whole or page.done):
         piece = await env.read(path, offset, PIECE)
         page.feed(piece, last=not piece)
-        if not piece:
-            return True
+        view.whole = not piece
         offset += len(piece)
-    return False
+    return view.whole
 
 
 def _notes(page: Page, first: int, last: int, *, known: bool, asked: bool) -> list[str]:
@@ -178,10 +184,6 @@ async def _missing(env: ExecEnv, path: str) -> str:
     if not like:
         return said
     return f"{said} Did you mean {' or '.join(posixpath.join(folder, each) for each in like)}?"
-
-
-def _size(found: FileStat, head: bytes) -> str:
-    return f"{max(found.size, len(head)):,} bytes"
 
 
 def _error(text: str) -> ToolOutput:

@@ -47,6 +47,9 @@ class Walk:
             folder, state = left.popleft()
             try:
                 entries = await self._env.listdir(folder)
+            except (FileNotFoundError, NotADirectoryError):
+                # A pattern may name what is not there, and anything may go meanwhile.
+                continue
             except OSError:
                 self.unreadable.append(folder)
                 continue
