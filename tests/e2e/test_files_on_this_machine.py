@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from noeta import Agent, Host, Text, ToolResult
+from noeta import Agent, Host, Text
+from noeta.core.messages import ToolResult
 from noeta.testing import ScriptedProvider, call, reply
 from noeta_local import LocalEnv
 

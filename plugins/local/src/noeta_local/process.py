@@ -42,6 +42,8 @@ class LocalProcess:
     ) -> None:
         self._argv, self._cwd, self._variables, self._stdin = argv, cwd, variables, stdin
         self._drain = drain
+        # Threads of its own: a process has to end also while a disk that hangs holds all others.
+        self._threads = anyio.CapacityLimiter(2)
         self._starting = threading.Lock()
         self._popen: subprocess.Popen[bytes] | None = None
         self._left = False
@@ -52,7 +54,7 @@ class LocalProcess:
 
     async def __aenter__(self) -> Self:
         try:
-            await anyio.to_thread.run_sync(self._start)
+            await anyio.to_thread.run_sync(self._start, limiter=self._threads)
         except BaseException:
             # An event loop that is torn down does not wait for threads.
             self._leave()
@@ -245,7 +247,7 @@ class LocalProcess:
 
     async def _lives(self) -> bool:
         assert self._popen is not None
-        return await anyio.to_thread.run_sync(group_lives, self._popen.pid)
+        return await anyio.to_thread.run_sync(group_lives, self._popen.pid, limiter=self._threads)
 
 
 class Pieces:
