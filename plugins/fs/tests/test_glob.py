@@ -99,6 +99,7 @@ async def test_nothing_found_is_no_error_and_says_where_it_looked() -> None:
     assert (await globbed(TREE, "*.ts")).text == (
         "No files found.\n[This looked in /project alone. To look in the folders below write **/*.ts.]"
     )
+    assert (await globbed(TREE, "nothing/**")).text == "No files found."
     assert "write src/**/d.py" in (await globbed(TREE, "src/d.py")).text
 
 

@@ -51,6 +51,13 @@ def test_every_text_is_taken_for_what_it_is(text: str) -> None:
     assert encoding_of(text.encode("utf-8-sig")) == "utf-8-sig"
 
 
+def test_a_character_may_be_cut_at_the_end_of_a_beginning() -> None:
+    for encoding, text in (("utf-8", "漢"), ("utf-16-le", "a" * 9 + "🎈")):
+        cut = text.encode(encoding)[:-1]
+        assert encoding_of(cut, whole=False) == encoding
+        assert encoding_of(cut) != encoding
+
+
 @given(data=st.binary(max_size=40))
 def test_any_bytes_are_a_text_that_can_be_shown_or_none(data: bytes) -> None:
     encoding = encoding_of(data)

@@ -42,6 +42,11 @@ def test_every_promise_of_a_tool_is_kept() -> None:
         check_tool(tool)
 
 
+def test_the_tools_of_a_folder_are_made_once() -> None:
+    plugin, view = Files(), Rehearsal(env=MemoryEnv()).view("fs", "tools")
+    assert plugin.tools(view) is plugin.tools(view)
+
+
 def test_settings_that_make_no_sense_are_refused() -> None:
     for name, value in (("read_tokens", 0), ("glob_files", 0), ("line_chars", 1), ("glob_seconds", 0)):
         with pytest.raises(SettingsError, match=f"'fs', setting '{name}'"):

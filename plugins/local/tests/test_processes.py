@@ -57,12 +57,19 @@ async def test_a_program_waits_for_a_slow_reader_so_memory_stays_small(env: Loca
 async def test_a_job_that_writes_on_and_on_does_not_keep_its_reader(env: LocalEnv) -> None:
     with anyio.fail_after(10):
         async with env.process(["sh", "-c", "yes & echo begun; exec true"]) as process:
-            total = sum([len(piece) async for piece in process.output()])
+            total = 0
+            async for piece in process.output():
+                total += len(piece)
+                # The job is faster, so there is always something to read.
+                await anyio.sleep(0.001)
             assert await process.wait() == 0
     assert total > 0
 
 
-async def test_what_the_program_wrote_last_is_heard_however_slow_the_reader(env: LocalEnv) -> None:
+async def test_what_the_program_wrote_last_is_heard_however_slow_the_reader(
+    env: LocalEnv, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("noeta_local.process.CHUNK", 1_000)
     env = LocalEnv(env.cwd, drain=0.0)
     code = "import os; os.write(1, b'x' * 60_000 + b'last'); os.fork() or __import__('time').sleep(60)"
     async with env.process([sys.executable, "-c", code]) as process:
@@ -112,6 +119,8 @@ async def test_after_its_context_a_process_says_what_became_of_it(env: LocalEnv)
 
 
 async def test_a_reader_in_another_task_ends_with_the_context(env: LocalEnv) -> None:
+    env = LocalEnv(env.cwd, drain=60)
+    # A daemon keeps the pipe, so that nothing but the context ends the output.
     heard: list[bytes] = []
 
     async def listen(process: LocalProcess) -> None:
@@ -120,7 +129,7 @@ async def test_a_reader_in_another_task_ends_with_the_context(env: LocalEnv) -> 
     with anyio.fail_after(5):
         async with (
             anyio.create_task_group() as group,
-            env.process(["sh", "-c", "echo hi; sleep 60"]) as process,
+            env.process(["sh", "-c", "setsid sleep 8 & echo hi; sleep 60"]) as process,
         ):
             group.start_soon(listen, process)
             await anyio.wait_all_tasks_blocked()

@@ -40,7 +40,6 @@ class Page:
         self._room = wanted.tokens * TOKEN
         # The line that has not ended yet: its beginning, and how much more there was.
         self._line, self._more = "", 0
-        self._held = ""
 
     @property
     def count(self) -> int:
@@ -54,12 +53,7 @@ class Page:
 
     def feed(self, data: bytes, *, last: bool = False) -> None:
         """Take the next bytes. The `last` ones end the text."""
-        text = self._held + self._decoder.decode(data, final=last)
-        self._held = ""
-        # CRLF may be cut between its two characters.
-        if text.endswith("\r") and not last:
-            text, self._held = text[:-1], "\r"
-        lines = text.split("\n")
+        lines = self._decoder.decode(data, final=last).split("\n")
         for number, line in enumerate(lines[:-1]):
             if self.done:
                 # Nothing more is shown, so the rest is only counted.
