@@ -1,4 +1,4 @@
-"""What `from noeta import Agent` costs: CPU time and modules, against the libraries that any such program needs."""
+"""What importing `noeta` for an agent costs: CPU time and modules, against the libraries it needs anyway."""
 
 from __future__ import annotations
 

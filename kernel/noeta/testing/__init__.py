@@ -1,5 +1,12 @@
 """Conformance checks and doubles for those who write plugins and ports. Needs no test runner."""
 
+from noeta.testing.check_env import ENV_CHECKS as ENV_CHECKS
+from noeta.testing.check_env import SIGNAL_CHECKS as SIGNAL_CHECKS
+from noeta.testing.check_env import EnvCheck as EnvCheck
+from noeta.testing.check_env import EnvFactory as EnvFactory
+from noeta.testing.check_env import check_env as check_env
+from noeta.testing.check_env import python_probe as python_probe
+from noeta.testing.check_env import run_env_check as run_env_check
 from noeta.testing.check_extension import EXTENSION_CHECKS as EXTENSION_CHECKS
 from noeta.testing.check_extension import ExtensionCheck as ExtensionCheck
 from noeta.testing.check_extension import Subject as Subject

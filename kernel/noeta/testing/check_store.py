@@ -56,7 +56,7 @@ def run_check(check: StoreCheck, make_store: StoreFactory, backend: str) -> None
     try:
         anyio.run(bounded, backend=backend)
     except Exception as error:
-        raise AssertionError(f"{check.__name__} ({backend}): {_sentence(error)}") from error
+        raise AssertionError(f"{check.__name__} ({backend}): {sentence(error)}") from error
 
 
 def check_store(make_store: StoreFactory, *, backends: Sequence[str] = ("asyncio", "trio")) -> None:
@@ -83,7 +83,7 @@ def _import(library: str) -> None:
         ) from None
 
 
-def _sentence(error: BaseException) -> str:
+def sentence(error: BaseException) -> str:
     """What went wrong, without the groups that it is wrapped in."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]

@@ -209,7 +209,8 @@ class MemoryEnv:
     async def which(self, name: str) -> str | None:
         """The path of a program of `programs`; all are in ``/bin``."""
         await anyio.lowlevel.checkpoint()
-        return f"/bin/{name}" if name in self._programs else None
+        program = name.removeprefix("/bin/")
+        return f"/bin/{program}" if program in self._programs else None
 
     def process(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Self, TypeAlias
@@ -45,7 +46,7 @@ class Running:
         self._program = program
         self._invocation = Invocation(tuple(argv), cwd, variables, stdin, self._write)
         self._scope = anyio.CancelScope()
-        self._written: list[bytes] = []
+        self._written: deque[bytes] = deque()
         self._status: int | None = None
         self._error: Exception | None = None
         self._changed = anyio.Event()
@@ -67,15 +68,9 @@ class Running:
             raise self._error
         return handled if cancelled else None
 
-    async def output(self) -> AsyncIterator[bytes]:
-        """What it writes, as it comes."""
-        read = 0
-        while read < len(self._written) or self._status is None:
-            if read == len(self._written):
-                await self._changed.wait()
-            else:
-                read += 1
-                yield self._written[read - 1]
+    def output(self) -> AsyncIterator[bytes]:
+        """What it writes, as it comes; each byte once. It can be left at any time, and asked for again."""
+        return _Pieces(self._piece)
 
     async def wait(self) -> int:
         """Its exit status once it has ended."""
@@ -87,6 +82,13 @@ class Running:
         """Cancel it, and wait until it has ended. There is nothing to kill, so `grace` is not needed."""
         self._scope.cancel()
         await self.wait()
+
+    async def _piece(self) -> bytes:
+        """What comes next, nothing at the end."""
+        await anyio.lowlevel.checkpoint()
+        while not self._written and self._status is None:
+            await self._changed.wait()
+        return self._written.popleft() if self._written else b""
 
     async def _run(self) -> None:
         status = TERM
@@ -100,10 +102,26 @@ class Running:
             self._stir()
 
     def _write(self, data: bytes) -> None:
-        self._written.append(data)
-        self._stir()
+        if data:
+            self._written.append(data)
+            self._stir()
 
     def _stir(self) -> None:
         """Wake those who wait for output or for the end."""
         self._changed.set()
         self._changed = anyio.Event()
+
+
+class _Pieces:
+    """An iterator with nothing to close."""
+
+    def __init__(self, piece: Callable[[], Awaitable[bytes]]) -> None:
+        self._piece = piece
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        if piece := await self._piece():
+            return piece
+        raise StopAsyncIteration

@@ -36,7 +36,12 @@ class Process(Protocol):
     """A process that runs, in a group of its own."""
 
     def output(self) -> AsyncIterator[bytes]:
-        """What it writes to standard output and standard error, as it comes."""
+        """What it writes to standard output and standard error, as it comes; each byte once.
+
+        It can be left at any time, and goes on when it is asked for again. A program that writes more than is
+        read may be made to wait, so read to the end or stop it. The end comes soon after that of the program,
+        also when a child of it keeps the output open.
+        """
 
     async def wait(self) -> int:
         """Its exit status once it has ended; minus the signal that ended it."""
@@ -55,7 +60,10 @@ class ExecEnv(Protocol):
     cwd: str
 
     def path(self, text: str) -> str:
-        """The absolute path that `text` names from `cwd`; ``~`` and ``..`` resolved, links not."""
+        """The absolute path that `text` names from `cwd`; ``~`` and ``..`` resolved, links not.
+
+        Every method takes what this takes. Raises `ValueError` for a NUL, as they all do.
+        """
 
     async def real(self, path: str) -> str:
         """The path with all links resolved, also where its last parts do not exist: what gates compare."""
@@ -69,7 +77,7 @@ class ExecEnv(Protocol):
     async def write(
         self, path: str, data: bytes, *, if_sha256: str | None = None, create: bool = False
     ) -> None:
-        """Replace the whole file at once, keeping its mode.
+        """Replace the whole file at once, keeping its mode; of a link, the file that it leads to.
 
         Raises `Changed` when its bytes no longer have the sha-256 `if_sha256` (hex), and `FileNotFoundError`
         for a new file without `create`.
@@ -98,4 +106,9 @@ class ExecEnv(Protocol):
         env: Mapping[str, str] | None = None,
         stdin: bytes | None = None,
     ) -> AbstractAsyncContextManager[Process]:
-        """Run a program; leaving the context stops its group. `env` comes on top of a clean environment."""
+        """Run a program; leaving the context stops its group, and so does a cancel.
+
+        `env` comes on top of a clean environment, which holds no secret of this process. Without `stdin` the
+        program reads nothing. Raises `FileNotFoundError`, here or on entering, for a program or a `cwd` that
+        is not there.
+        """

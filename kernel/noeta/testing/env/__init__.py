@@ -1,0 +1,1 @@
+"""The checks of `noeta.testing.check_env`, a module for each group of promises."""

@@ -1,0 +1,135 @@
+"""A fresh environment for one check, and short ways to act in it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from typing import Any, NoReturn
+
+import anyio
+
+from noeta.testing.store.world import expect as expect
+from noeta.testing.store.world import refused as refused
+from noeta.testing.store.world import together as together
+from noeta.toolkit.env import ExecEnv, Process
+
+EnvFactory = Callable[[], AbstractAsyncContextManager[ExecEnv]]
+"""Opens an environment whose `cwd` is an empty folder that nobody else uses, and closes it at exit."""
+
+METHODS = sorted(name for name, value in vars(ExecEnv).items() if callable(value) and name[0] != "_")
+SOON = 20.0
+"""The seconds after which what should happen soon has not happened."""
+SECRET = "NOETA_CHECK_ENV_TOKEN"
+"""A variable of this process while an environment is open. No program may see it."""
+
+
+class Place:
+    """An environment, and the program that checks run in it."""
+
+    def __init__(self, env: ExecEnv, probe: Sequence[str]) -> None:
+        self.env: ExecEnv = env
+        self._probe = tuple(probe)
+
+    def argv(self, *act: str) -> list[str]:
+        """The program with an act to do."""
+        return [*self._probe, *act]
+
+    def start(self, *act: str, **how: Any) -> AbstractAsyncContextManager[Process]:
+        """Let the program do an act."""
+        return self.env.process(self.argv(*act), **how)
+
+    async def run(self, *act: str, **how: Any) -> tuple[bytes, int]:
+        """What the program writes while it does an act, and its status."""
+        with soon(f"the end of the act {' '.join(act)}"):
+            async with self.start(*act, **how) as process:
+                output = await everything(process)
+                return output, await process.wait()
+
+    async def act(self, *act: str) -> None:
+        """Let the program do an act, which has to be possible."""
+        output, status = await self.run(*act)
+        expect(status, 0, f"the program could not {' '.join(act)}: it wrote {output!r} and had the status")
+
+    async def put(self, path: str, data: bytes = b"") -> None:
+        """Write a file that may be new."""
+        await self.env.write(path, data, create=True)
+
+    async def names(self, path: str = ".") -> list[str]:
+        """What is in a folder."""
+        return [entry.name for entry in await self.env.listdir(path)]
+
+    async def free(self, path: str, promise: str) -> None:
+        """Raise AssertionError with the promise when somebody holds the lock of a file."""
+        with anyio.move_on_after(SOON):
+            output, _ = await self.run("free", path)
+            expect(output.split(), [b"free"], promise)
+            return
+        raise AssertionError(f"{promise}: a process of the group still runs")
+
+
+@contextmanager
+def soon(what: str) -> Iterator[None]:
+    """Raise AssertionError when the block does not end soon."""
+    with anyio.move_on_after(SOON) as scope:
+        yield
+    if scope.cancelled_caught:
+        raise AssertionError(f"waited {SOON:g} seconds for {what}")
+
+
+async def everything(process: Process) -> bytes:
+    """All that a process writes."""
+    return b"".join([piece async for piece in process.output()])
+
+
+async def heard(process: Process, word: bytes) -> None:
+    """Wait until a process has written a word."""
+    said, pieces = b"", process.output()
+    with soon(f"the program to say {word!r}"):
+        try:
+            async for piece in pieces:
+                said += piece
+                if word in said:
+                    return
+        finally:
+            # An iterator that is a generator wants to be closed.
+            if close := getattr(pieces, "aclose", None):
+                await close()
+    raise AssertionError(f"the program ended and never said {word!r}, but {said!r}")
+
+
+async def fails(call: Any, *errors: type[OSError], promise: str) -> None:
+    """Raise AssertionError with the promise unless the call raises one of these."""
+    try:
+        await call
+    except errors:
+        return
+    except Exception as other:
+        _wrong(promise, errors, f"not {other!r}", other)
+    _wrong(promise, errors, "and nothing was raised", None)
+
+
+def _wrong(promise: str, errors: Sequence[type[OSError]], what: str, cause: BaseException | None) -> NoReturn:
+    names = " or ".join(error.__name__ for error in errors)
+    raise AssertionError(f"{promise}: wanted {names}, {what}") from cause
+
+
+def sha256(data: bytes) -> str:
+    """The sha-256 of these bytes, in hex."""
+    return hashlib.sha256(data).hexdigest()
+
+
+@asynccontextmanager
+async def opened(make_env: EnvFactory, probe: Sequence[str]) -> AsyncIterator[Place]:
+    """A fresh environment, opened while this process has a secret."""
+    os.environ[SECRET] = "secret"
+    try:
+        async with make_env() as env:
+            missing = [name for name in ("cwd", *METHODS) if not hasattr(env, name)]
+            if missing:
+                raise AssertionError(f"{type(env).__name__} does not have {', '.join(missing)}")
+            expect(await env.listdir(env.cwd), [], "the folder that an environment begins in is empty")
+            yield Place(env, probe)
+    finally:
+        del os.environ[SECRET]
