@@ -8,8 +8,8 @@ SOURCE = r"""
 import fcntl, json, os, signal, sys, time
 
 def say(text):
-    sys.stdout.write(text + "\n")
-    sys.stdout.flush()
+    # A signal may come in the middle of this, and its handler says something too.
+    os.write(1, text.encode() + b"\n")
 
 def hold(path):
     file = open(path, "w")
