@@ -58,6 +58,14 @@ def test_each_place_lists_every_plugin_and_no_other() -> None:
     assert complaints(PROJECT, {path.name for path in FOLDERS}) == []
 
 
+def test_each_plugin_of_ours_is_an_extra_by_its_name() -> None:
+    extras = PROJECT["project"]["optional-dependencies"]
+    ours = {path.name for path in FOLDERS if path.parent.name == "plugins"}
+    named = {name: [f"noeta-{name}"] for name in ours}
+    assert {name: extras[name] for name in extras.keys() - {"default", "testing"}} == named
+    assert set(extras["default"]) <= {f"noeta-{name}" for name in ours}
+
+
 def test_a_plugin_that_is_listed_nowhere_is_reported_at_each_place() -> None:
     assert len(complaints(a_project("fs", "shell"), {"fs", "shell", "memory"})) == 6
 

@@ -14,7 +14,8 @@ from types import FrameType
 import anyio
 
 TICK_SECONDS = 0.25
-REPORT_SECONDS = 1.0
+REPORT_SECONDS = 3.0
+"""A second is soon over: a local model is loaded, and other programs want the processor too."""
 EXIT_STATUS = 70
 """The status of a process that ended itself since its loop stood still: ``EX_SOFTWARE`` of sysexits.h."""
 
@@ -22,7 +23,7 @@ _log = logging.getLogger("noeta")
 
 
 class Watchdog:
-    """Reports a loop that one step holds up for a second, and ends the process when that outlasts a lease.
+    """Reports a loop that one step holds up for seconds, and ends the process when that outlasts a lease.
 
     By then other workers take its tasks over, and nothing here would ever go on. A loop that is only busy,
     with very many steps that are ready at once, comes round in the end. `lease` is in seconds;
