@@ -8,7 +8,7 @@
         await check_crashes(plugins, script, "write to ann")
 
 An effect is a call that reaches beyond the kernel: a write to the store, a model call, a hook, a method of a
-tool. The task is run once to count them. Then, for each effect, it is run again and dies right before it, and
+tool, what a tool does in the place where it acts. The task is run once to count them. Then, for each effect, it is run again and dies right before it, and
 again right after it; another worker takes it up on the same store and runs it to rest.
 """
 
@@ -36,7 +36,9 @@ from noeta.host.registry import Registry
 from noeta.testing.clock import FrozenClock, SeededIds
 from noeta.testing.harness import Harness
 from noeta.testing.mortal import Death, Effects, MakeStore, Mortal
+from noeta.testing.nowhere import Nowhere
 from noeta.testing.scripted_provider import Reply, ScriptedProvider, ScriptError
+from noeta.toolkit.env import ExecEnv
 from noeta.toolkit.history import history
 from noeta.toolkit.in_memory import InMemoryStore
 
@@ -79,6 +81,7 @@ class CrashBench(Mortal):
         effects: Effects,
         registry: Registry,
         make_store: MakeStore = InMemoryStore,
+        make_env: Callable[[], ExecEnv] = Nowhere,
     ) -> None:
         self.outside: Outside = Outside()
         self._make, self._script = make_plugins, script
@@ -87,6 +90,7 @@ class CrashBench(Mortal):
         store = make_store(clock := FrozenClock(), ids := SeededIds())
         self._world: dict[str, Any] = {"store": store, "clock": clock, "ids": ids, "lease": LEASE}
         self._world |= {"provider": ScriptedProvider(respond=self._respond), "registry": registry}
+        self._world["env"] = make_env()
         self._begin(effects)
 
     def _begin(self, effects: Effects) -> None:
@@ -152,6 +156,7 @@ async def check_crashes(
     drive: Drive | None = None,
     seen: Callable[[str, Any], Any] = lambda name, state: state,
     make_store: MakeStore = InMemoryStore,
+    make_env: Callable[[], ExecEnv] = Nowhere,
 ) -> int:
     """Run the task once, then again with a death before and after each effect; how many effects there are.
 
@@ -159,7 +164,8 @@ async def check_crashes(
     but what they do through `outside.act(key, what)`. `drive(bench, task)` is what people do: it posts,
     answers, lets time pass (`bench.clock.advance`) and runs the task to rest (`await bench.run()`), as with
     a `Harness`. Without it the task is run once. `seen(name, state)` is what has to be the same of a plugin's
-    state: leave out of it what counts claims or holds seqs. `make_store(clock, ids)` makes an empty store.
+    state: leave out of it what counts claims or holds seqs. `make_store(clock, ids)` makes an empty store, and
+    `make_env()` the place where tools act, as it is before; nowhere without it.
 
     Raises `AssertionError`, with one sentence that names the effect and what differs, unless after each death
 
@@ -175,7 +181,7 @@ async def check_crashes(
     registry = Registry()
 
     async def whole(effects: Effects) -> tuple[CrashBench, dict[str, list[str]]]:
-        bench = CrashBench(make_plugins, script, effects, registry, make_store)
+        bench = CrashBench(make_plugins, script, effects, registry, make_store, make_env)
         async with aclosing(bench.store):
             task = await bench.start(prompt)
             await drive(bench, task) if drive else await bench.run()

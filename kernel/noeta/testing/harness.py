@@ -32,6 +32,7 @@ from noeta.testing.clock import FrozenClock, SeededIds
 from noeta.testing.nowhere import Nowhere
 from noeta.testing.scripted_provider import Reply, Respond, ScriptedProvider
 from noeta.toolkit.agent import Agent
+from noeta.toolkit.env import ExecEnv
 from noeta.toolkit.history import history, whole
 from noeta.toolkit.in_memory import InMemoryStore
 from noeta.toolkit.schema import check_schema
@@ -41,8 +42,9 @@ from noeta.toolkit.store import Store, TaskRow
 class Harness:
     """A store, a model that says what `script` says, and a worker that runs when it is told to.
 
-    `plugins` make up the agent ``agent``; `agents` are more. `store`, `clock`, `ids` and `provider` may be
-    shared with another harness: that is a restart. A shared `registry` checks each class of plugins once.
+    `plugins` make up the agent ``agent``; `agents` are more. `env` is where tools act, else they are nowhere.
+    `store`, `clock`, `ids`, `provider` and `env` may be shared with another harness: that is a restart. A
+    shared `registry` checks each class of plugins once.
     """
 
     def __init__(
@@ -56,6 +58,7 @@ class Harness:
         ids: SeededIds | None = None,
         provider: ScriptedProvider | None = None,
         registry: Registry | None = None,
+        env: ExecEnv | None = None,
         **fields: Any,
     ) -> None:
         self.clock: FrozenClock = clock or FrozenClock()
@@ -65,7 +68,7 @@ class Harness:
         self.live: list[object] = []
         self.worker: str = self.ids.new()
         agent = Agent("agent", model="model", prompt="You are an agent.", plugins=list(plugins), **fields)
-        env = {"env": Nowhere()}
+        around = {"env": env or Nowhere()}
         self.means: Means = Means(
             store=self.store,
             agents=Agents([agent, *agents], registry),
@@ -74,8 +77,8 @@ class Harness:
             model=self._model,
             check_schema=check_schema,
             spill=lambda text, name: f"{text[:100]} ... saved as {name}",
-            view=env,
-            context=env,
+            view=around,
+            context=around,
         )
         self._changed: Callable[[], None] = lambda: None
 

@@ -18,12 +18,14 @@ from noeta.host.registry import Registry
 from noeta.testing.clock import FrozenClock, SeededIds
 from noeta.testing.harness import Harness
 from noeta.testing.scripted_provider import ScriptedProvider
+from noeta.toolkit.env import ExecEnv
 from noeta.toolkit.store import Store
 
 MakeStore: TypeAlias = Callable[[FrozenClock, SeededIds], Store]
 """Makes an empty store on this clock and these ids."""
 WRITES = ("append", "create", "post", "claim", "renew", "release", "fire_timers", "purge")
 TOOL_METHODS = ("run", "resume", "recover")
+ENV_METHODS = ("read", "write", "listdir", "mkdir", "remove", "rename", "process")
 
 
 class Death(BaseException):
@@ -127,10 +129,12 @@ class Mortal(Harness):
         ids: SeededIds,
         provider: ScriptedProvider,
         registry: Registry,
+        env: ExecEnv | None = None,
         lease: float = 30.0,
     ) -> None:
         world: dict[str, Any] = {"clock": clock, "ids": ids, "provider": provider, "registry": registry}
-        super().__init__(plugins, store=store, **world)
+        acting: Any = env and Watched(env, effects, ENV_METHODS, "env")
+        super().__init__(plugins, store=store, env=acting, **world)
         self.effects: Effects = effects
         watched: Any = Watched(store, effects, WRITES, "store")
         watched.claim = effects.around("store.claim", partial(store.claim, lease=lease))

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from noeta import Agent, Extension, Host, SettingsError, TaskView, Tool, ToolContext, ToolOutput
+from noeta import Agent, Extension, Host, SettingsError
 from noeta.testing import (
     MemoryEnv,
     Outside,
@@ -53,43 +50,20 @@ def test_settings_that_make_no_sense_are_refused() -> None:
             Files(**{name: value})
 
 
-class At:
-    """A tool that acts in a place of its own."""
-
-    def __init__(self, tool: Tool, env: ExecEnv) -> None:
-        self._tool, self._env = tool, env
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._tool, name)
-
-    async def run(self, input: dict[str, Any], ctx: ToolContext) -> ToolOutput:
-        return await self._tool.run(input, dataclasses.replace(ctx, env=self._env))
-
-
-class FilesIn(Files):
-    """The plugin in a place of its own: the worker that dies has none."""
-
-    def __init__(self, env: ExecEnv) -> None:
-        super().__init__()
-        self.env = env
-
-    def tools(self, view: TaskView) -> Sequence[Tool]:
-        return [At(tool, self.env) for tool in super().tools(view)]
-
-
 @pytest.mark.anyio
 async def test_it_is_the_same_wherever_the_worker_dies() -> None:
-    env = MemoryEnv({"/a.py": "print()\n", "/b.bin": b"\0"})
-
     def plugins(outside: Outside) -> list[Extension]:
-        return [FilesIn(env)]
+        return [Files()]
+
+    def env() -> ExecEnv:
+        return MemoryEnv({"/project/a.py": "print()\n", "/project/b.bin": b"\0"})
 
     script = [
-        reply("", call("Glob", pattern="*.py"), call("Read", file_path="/a.py")),
-        reply("", call("Read", file_path="/b.bin")),
+        reply("", call("Glob", pattern="*.py"), call("Read", file_path="/project/a.py")),
+        reply("", call("Read", file_path="/project/b.bin")),
         "It prints.",
     ]
-    assert await check_crashes(plugins, script, "What does it do?") > 10
+    assert await check_crashes(plugins, script, "What does it do?", make_env=env) > 20
 
 
 @pytest.mark.anyio
