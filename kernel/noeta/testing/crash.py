@@ -8,8 +8,9 @@
         await check_crashes(plugins, script, "write to ann")
 
 An effect is a call that reaches beyond the kernel: a write to the store, a model call, a hook, a method of a
-tool, what a tool does in the place where it acts. The task is run once to count them. Then, for each effect, it is run again and dies right before it, and
-again right after it; another worker takes it up on the same store and runs it to rest.
+tool, what a tool does in the place where it acts. The task is run once to count them. Then, for each effect,
+it is run again and dies right before it, and again right after it; another worker takes it up on the same
+store and runs it to rest.
 """
 
 from __future__ import annotations
@@ -164,8 +165,8 @@ async def check_crashes(
     but what they do through `outside.act(key, what)`. `drive(bench, task)` is what people do: it posts,
     answers, lets time pass (`bench.clock.advance`) and runs the task to rest (`await bench.run()`), as with
     a `Harness`. Without it the task is run once. `seen(name, state)` is what has to be the same of a plugin's
-    state: leave out of it what counts claims or holds seqs. `make_store(clock, ids)` makes an empty store, and
-    `make_env()` the place where tools act, as it is before; nowhere without it.
+    state: leave out of it what counts claims or holds seqs. `make_store(clock, ids)` makes an empty store,
+    and `make_env()` the place where tools act, as it is before; nowhere without it.
 
     Raises `AssertionError`, with one sentence that names the effect and what differs, unless after each death
 

@@ -8,6 +8,7 @@ import pytest
 
 from noeta import Agent, Extension, Host, SettingsError
 from noeta.testing import (
+    FrozenClock,
     MemoryEnv,
     Outside,
     Rehearsal,
@@ -56,7 +57,8 @@ async def test_it_is_the_same_wherever_the_worker_dies() -> None:
         return [Files()]
 
     def env() -> ExecEnv:
-        return MemoryEnv({"/project/a.py": "print()\n", "/project/b.bin": b"\0"})
+        files = {"/project/a.py": "print()\n", "/project/b.bin": b"\0"}
+        return MemoryEnv(files, clock=FrozenClock())
 
     script = [
         reply("", call("Glob", pattern="*.py"), call("Read", file_path="/project/a.py")),
