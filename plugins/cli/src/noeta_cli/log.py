@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from noeta_cli.output import note, one_line, show_json, when
+from noeta_cli.output import clean, is_terminal, note, one_line, show_json, when
 from noeta_cli.readers import Wrong, reading
 from noeta_cli.stores import json_option, store_option
 from noeta_cli.task_ids import find_task, task_argument
@@ -55,7 +55,7 @@ def log(
             if _wanted(record, kinds, by):
                 found += 1
                 if raw:
-                    click.echo(line)
+                    click.echo(clean(line.decode(errors="replace")) if is_terminal() else line)
                 elif as_json:
                     show_json(record)
                 else:
