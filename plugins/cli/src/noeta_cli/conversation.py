@@ -17,7 +17,6 @@ ALONE = (
     *(r.TurnFailedRecord, r.Interrupted, r.TaskEnded, r.TimerSet),
 )
 """What is told in one line between messages."""
-CUT = (INPUT_CHARS, RESULT_CHARS, RESULT_LINES)
 
 
 def is_said(record: Recorded) -> bool:
@@ -43,6 +42,9 @@ class Conversation:
                 end = "failed" if is_error else "result"
                 who = f"{self._tools.get(call, 'tool')} {end} ({call})"
                 return f"{_head(record, who)}\n{self._cut(chr(10).join(texts_of(record)))}"
+            case r.TaskEnded(status=status, reason=reason):
+                # What it hands back is what was said last.
+                return _head(record, f"{status}{f' ({reason})' if reason else ''}")
             case data if isinstance(data, ALONE):
                 by = f" [{by_whom(record)}]" if by_whom(record) else ""
                 return _head(record, f"{record.kind.replace('_', ' ')}{by}: {summary(record)}")

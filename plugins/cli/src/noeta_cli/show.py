@@ -94,7 +94,7 @@ def _waits(asks: list[Asked], store: str | None) -> Iterator[str]:
 def _line(ask: Asked, store: str | None) -> str:
     from noeta_cli.asks import answer_line
 
-    return one_line(answer_line(ask, store))
+    return clean(answer_line(ask, store))
 
 
 def _children(rows: list[TaskRow]) -> Iterator[str]:
