@@ -1,4 +1,4 @@
-"""What `from noeta import Agent` costs: CPU time and modules, against the libraries that any such program needs."""
+"""What `from noeta import Agent` costs: CPU time and modules, against the libraries that programs need."""
 
 from __future__ import annotations
 

@@ -67,7 +67,9 @@ def tombstone(envelope: Envelope) -> tuple[Line, tuple[str, ...]]:
     data = NULL
     if core and envelope.kind in LEFT:
         with suppress(ValueError, RecursionError):
-            data = Raw(msgspec.json.encode(LEFT[envelope.kind](DECODERS[envelope.kind].decode(envelope.data))))
+            data = Raw(
+                msgspec.json.encode(LEFT[envelope.kind](DECODERS[envelope.kind].decode(envelope.data)))
+            )
     stone = replace(envelope, data=data, message=ABSENT, blob="", erased=True)
     return line_of(stone, False), blobs_of(envelope)
 

@@ -65,7 +65,9 @@ def _blobs(reader: Reader, line: Line) -> list[str]:
 
 def _blob(name: str, data: bytes | None) -> bytes:
     return _line(
-        {"blob": name, "missing": True} if data is None else {"blob": name, "base64": b64encode(data).decode()}
+        {"blob": name, "missing": True}
+        if data is None
+        else {"blob": name, "base64": b64encode(data).decode()}
     )
 
 

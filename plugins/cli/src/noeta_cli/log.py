@@ -70,7 +70,9 @@ def told(record: Recorded) -> str:
 
     kind = record.kind if record.extension == "core" else f"{record.extension}.{record.kind}"
     by = f"[{by_whom(record)}] " if by_whom(record) else ""
-    return f"{record.seq:>5}  {when(record.at)}  {one_line(kind):<16}  {one_line(by)} {summary(record)}".rstrip()
+    return (
+        f"{record.seq:>5}  {when(record.at)}  {one_line(kind):<16}  {one_line(by)} {summary(record)}".rstrip()
+    )
 
 
 def _records(reader: Reader, task: str, after: int, *, follow: bool) -> Iterator[tuple[bytes, Recorded]]:

@@ -78,7 +78,8 @@ def _title(row: TaskRow) -> str:
     why = f" ({row.reason})" if row.reason else ""
     base = f", goes on from {row.base} behind record {row.through}" if row.base else ""
     parent = f", child of {row.parent}" if row.parent else ""
-    return f"Task {row.task} of agent {row.agent}: {row.status}{why}, {age(time.time() - row.created_at)} old{base}{parent}"
+    old = age(time.time() - row.created_at)
+    return f"Task {row.task} of agent {row.agent}: {row.status}{why}, {old} old{base}{parent}"
 
 
 def _waits(asks: list[Asked], store: str | None) -> Iterator[str]:

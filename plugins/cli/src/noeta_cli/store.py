@@ -21,19 +21,13 @@ SIZES = {"file", "free", "log", "blobs"}
 TREES = 100
 
 
-class Age(click.ParamType):
-    """An age such as 30d, as seconds."""
-
-    name = "age"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """The seconds; fails with a sentence."""
-        if isinstance(value, float):
-            return value
-        found = re.fullmatch(r"(\d{1,9}(?:\.\d{1,9})?) ?([a-z]+)", str(value))
-        if found is None or found[2] not in UNITS:
-            self.fail(f"{value!r} is no age; write a number and one of {', '.join(UNITS)}, such as 30d.")
-        return float(found[1]) * UNITS[found[2]]
+def read_age(ctx: click.Context, param: click.Parameter, value: str) -> float:
+    """The seconds of an age such as 30d. Raises `click.BadParameter`."""
+    found = re.fullmatch(r"(\d{1,9}(?:\.\d{1,9})?) ?([a-z]+)", value)
+    if found is None or found[2] not in UNITS:
+        why = f"{value!r} is no age; write a number and one of {', '.join(UNITS)}, such as 30d."
+        raise click.BadParameter(why, ctx, param)
+    return float(found[1]) * UNITS[found[2]]
 
 
 @click.group()
@@ -60,7 +54,7 @@ def stats(as_json: bool, store: str | None) -> None:
 
 
 @store.command()
-@click.option("--older-than", type=Age(), required=True, metavar="AGE", help="Such as 30d, 12h or 2w.")
+@click.option("--older-than", required=True, callback=read_age, metavar="AGE", help="Such as 30d, 12h or 2w.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option("--compact", is_flag=True, help="Give the room back to the disk. Writers wait meanwhile.")
 @json_option

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -51,11 +52,7 @@ def tasks(
             filters: dict[str, Any] = {"status": status, "agent": agent}
             filters["parent"] = find_task(reader, parent) if parent else None
             filters["root"] = find_task(reader, root) if root else None
-            total = 0
-            kept: deque[TaskRow] = deque(maxlen=None if show_all else limit)
-            for row in every(reader, **filters):
-                kept.append(row)
-                total += 1
+            total, kept = _last(every(reader, **filters), None if show_all else limit)
             rows = list(reversed(kept))
             goals = [_goal(reader, row) for row in rows]
     except Unavailable as error:
@@ -75,6 +72,14 @@ def tasks(
         note("there is no task yet; `noeta run` begins one.")
     if total > len(rows):
         note(f"{total - len(rows)} more; --all shows them.")
+
+
+def _last(rows: Iterator[TaskRow], limit: int | None) -> tuple[int, deque[TaskRow]]:
+    """How many rows there are, and the last of them."""
+    total, kept = 0, deque[Any](maxlen=limit)
+    for total, row in enumerate(rows, 1):  # noqa: B007 (the last number is how many there are)
+        kept.append(row)
+    return total, kept
 
 
 def _cells(rows: list[TaskRow], goals: list[str]) -> list[tuple[str, ...]]:

@@ -13,6 +13,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import anyio
 import anyio.to_thread
+
 from noeta.toolkit.in_memory.watches import Change, Signal, Watches
 from noeta.toolkit.store import (
     Append,
