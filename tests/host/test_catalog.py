@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import sys
+from collections.abc import Callable
 from textwrap import dedent
 from typing import Any
 
@@ -13,11 +14,14 @@ import pytest
 from noeta.core.errors import SettingsError
 from noeta.host.agents import Agents
 from noeta.host.catalog import GROUPS, Catalog, Entry
+from noeta.host.settings import as_settings
 from noeta.testing.nowhere import Nowhere
 from noeta.toolkit.agent import Agent
 from noeta.toolkit.errors import ComposeError
 
 EXTENSIONS, PROVIDERS, STORES = "noeta.extensions", "noeta.providers", "noeta.stores"
+READERS = "noeta.readers"
+BY_URL = {STORES, READERS}
 PLUGIN = """
     from noeta import Extension
 
@@ -55,9 +59,10 @@ def test_listing_names_what_every_distribution_offers_and_imports_none_of_it(sit
     """)
     assert run.stderr == ""
     assert run.stdout.splitlines() == [
-        "noeta.environments one3 2.1 not imported None ''",
+        "noeta.environments one4 2.1 not imported None ''",
         "noeta.extensions one0 2.1 not imported None ''",
         "noeta.providers one1 2.1 not imported None ''",
+        "noeta.readers one3 2.1 not imported None ''",
         "noeta.stores one2 2.1 not imported None ''",
         "False",
     ]
@@ -201,6 +206,28 @@ def test_a_person_who_interrupts_an_import_is_obeyed(site: Any) -> None:
     assert states(catalog, "noeta-slow") == {"slow": "not imported"}
 
 
+def test_a_store_has_a_reader_when_something_installed_reads_such_stores(site: Any) -> None:
+    source = """
+        class Looks:
+            def __init__(self, url, settings):
+                self.made_of = url, settings
+
+            def task(self, *given, **more): ...
+
+            tasks = read = messages = inbox = timers = snapshot = read_blob = task
+    """
+    site.install("noeta-paper", {READERS: {"paper": "paper_m:Looks"}}, paper_m=source)
+    settings = as_settings({"stores": {"paper": {"sheets": 3}}}, {})
+    catalog = Catalog(settings)
+    reader: Any = catalog.reader("paper:here")
+    assert reader.made_of == ("paper:here", {"sheets": 3})
+    assert catalog.reader("stone:here") is None
+    with pytest.raises(ValueError, match="it has no scheme"):
+        catalog.reader("paper")
+    with pytest.raises(ComposeError, match=r"no installed store has this name; it is a reader"):
+        catalog.store("paper:here")
+
+
 # ---- wrong things
 
 WRONG = {
@@ -246,11 +273,13 @@ def test_what_is_no_factory_of_its_port_is_refused(site: Any, group: str, value:
     source = "number = 7\nasync def later(*given): ...\ndef nothing(*given): ...\n"
     site.install("noeta-wrong", {group: {"wrong": value}}, wrong_m=source)
     catalog = Catalog()
-    says = says.replace("aclose", {STORES: "aclose", PROVIDERS: "aclose"}.get(group, "cwd"))
-    ask = {STORES: catalog.store, PROVIDERS: catalog.provider}.get(group, catalog.env)
+    first = {STORES: "aclose", READERS: "inbox", PROVIDERS: "aclose"}.get(group, "cwd")
+    says = says.replace("aclose", first)
+    asks = {STORES: catalog.store, READERS: catalog.reader, PROVIDERS: catalog.provider}
+    ask = asks.get(group, catalog.env)
     kind = GROUPS[group].capitalize()
     with pytest.raises(ComposeError, match=re.escape(f"{kind} 'wrong', {group}: {says}")):
-        ask("wrong:" if group == STORES else "wrong")
+        ask("wrong:" if group in BY_URL else "wrong")
 
 
 @pytest.mark.parametrize("raises", ["sys.exit(3)", "raise asyncio.CancelledError"])
@@ -272,9 +301,10 @@ def test_one_that_ends_the_process_when_it_is_called_is_refused(site: Any, group
     value = "ends_m:Ends" if group == EXTENSIONS else "ends_m:ends"
     site.install("noeta-ends", {group: {"ends": value}}, ends_m=source)
     catalog = Catalog()
-    asks = {EXTENSIONS: catalog.extension, STORES: catalog.store, PROVIDERS: catalog.provider}
+    asks: dict[str, Callable[[str], object]] = {EXTENSIONS: catalog.extension, STORES: catalog.store}
+    asks |= {READERS: catalog.reader, PROVIDERS: catalog.provider}
     with pytest.raises(ComposeError, match=r"(SystemExit|CancelledError)"):
-        asks.get(group, catalog.env)("ends:" if group == STORES else "ends")
+        asks.get(group, catalog.env)("ends:" if group in BY_URL else "ends")
 
 
 def test_a_plugin_that_cannot_do_without_settings_says_which(site: Any) -> None:

@@ -23,6 +23,7 @@ from noeta.host.offered import ENVIRONMENTS as ENVIRONMENTS
 from noeta.host.offered import EXTENSIONS as EXTENSIONS
 from noeta.host.offered import GROUPS as GROUPS
 from noeta.host.offered import PROVIDERS as PROVIDERS
+from noeta.host.offered import READERS as READERS
 from noeta.host.offered import STORES as STORES
 from noeta.host.offered import Offered, Packaged, installed, normal
 from noeta.host.plugin_files import Filed, plugin_files
@@ -31,12 +32,11 @@ from noeta.toolkit.env import ExecEnv
 from noeta.toolkit.errors import ComposeError
 from noeta.toolkit.provider import Provider
 from noeta.toolkit.settings import of_every_place
-from noeta.toolkit.store import Store
-from noeta.toolkit.strays import fault
+from noeta.toolkit.store import Reader, Store
 
 State = Literal["not imported", "imported", "failed", "shadowed", "blocked", "untrusted", "disabled"]
 
-_TABLES = {PROVIDERS: "providers", STORES: "stores", ENVIRONMENTS: "environments"}
+_TABLES = {PROVIDERS: "providers", STORES: "stores", READERS: "stores", ENVIRONMENTS: "environments"}
 _log = logging.getLogger("noeta")
 _said: set[tuple[Path, str]] = set()
 """What was said of plugin files. Another catalog of the process need not say it again."""
@@ -116,7 +116,7 @@ class Catalog:
                 raise
             except BaseException as error:
                 how = "with its settings" if given else "without arguments"
-                why = f"its class cannot be called {how}: {fault(error).rstrip('.')}"
+                why = f"its class cannot be called {how}: {_fault(error)}"
                 raise ComposeError(name, place, why, "Give an instance of it instead of the name") from error
         return made
 
@@ -134,12 +134,18 @@ class Catalog:
 
         Raises `ComposeError`, `ValueError` for a text without a scheme, and what the factory raises.
         """
-        scheme, colon, _ = url.partition(":")
-        if not colon or not scheme:
-            way_out = "write SCHEME:PLACE, such as 'sqlite:noeta.db', or 'memory:'"
-            raise ValueError(f"{url!r} names no store, since it has no scheme; {way_out}")
-        store: Store = self._made(STORES, scheme, Store, url)
+        store: Store = self._made(STORES, _scheme(url), Store, url)
         return store
+
+    def reader(self, url: str) -> Reader | None:
+        """A reader of the store that `url` names, None when nothing installed reads such a store.
+
+        Its settings are those of the store. Raises as `store` does.
+        """
+        if self.find(_scheme(url), READERS) is None:
+            return None
+        reader: Reader = self._made(READERS, _scheme(url), Reader, url)
+        return reader
 
     def provider(self, name: str) -> Provider:
         """The provider of the models ``name:...``. Raises `ComposeError`, and what the factory raises."""
@@ -168,7 +174,7 @@ class Catalog:
             except Exception:
                 raise
             except BaseException as error:
-                why = f"its factory did not return: {fault(error).rstrip('.')}"
+                why = f"its factory did not return: {_fault(error)}"
                 raise _unfit(offer, why) from error
         if why := lacks(made, port):
             raise _unfit(offer, f"its factory gave a {why}")
@@ -262,12 +268,27 @@ class Catalog:
         return [*files, *sorted(packaged, key=lambda offer: (normal(offer.distribution), offer.points_to))]
 
 
+def _scheme(url: str) -> str:
+    scheme, colon, _ = url.partition(":")
+    if not colon or not scheme:
+        way_out = "write SCHEME:PLACE, such as 'sqlite:noeta.db', or 'memory:'"
+        raise ValueError(f"{url!r} names no store, since it has no scheme; {way_out}")
+    return scheme
+
+
 def _released() -> frozenset[str]:
     """The distributions that are released with noeta: those that it names as its extras."""
     from importlib_metadata import requires
 
     named = (text.partition(";")[0] for text in requires("noeta") or [] if "extra ==" in text)
     return frozenset(normal(re.split(r"[^A-Za-z0-9._-]", text.strip())[0]) for text in named)
+
+
+def _fault(error: BaseException) -> str:
+    # Who only looks something up needs no event loop.
+    from noeta.toolkit.strays import fault
+
+    return fault(error).rstrip(".")
 
 
 def _owner(offer: Offered) -> str:

@@ -7,7 +7,7 @@ later folds need to count and to order, and nothing that anybody said.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import Any
 
 import msgspec
@@ -64,18 +64,25 @@ def tombstone(envelope: Envelope) -> tuple[Line, tuple[str, ...]]:
     core = envelope.extension == CORE
     if core and envelope.kind in KEPT | {UNREADABLE}:
         return line_of(envelope, bool(envelope.message)), ()
-    messages = [decode_message(bytes(envelope.message))] if envelope.message else []
     data = NULL
     if core and envelope.kind in LEFT:
-        try:
-            was = DECODERS[envelope.kind].decode(envelope.data)
-            if envelope.kind == "compacted":
-                whole = compacted(was)
-                messages += [*whole.lead, *whole.summary, *whole.after]
-            data = Raw(msgspec.json.encode(LEFT[envelope.kind](was)))
-        except (ValueError, RecursionError):
-            pass
-    blobs = [envelope.blob] if envelope.blob else []
-    blobs += [image.blob for message in messages for image in message.images if image.blob]
+        with suppress(ValueError, RecursionError):
+            data = Raw(
+                msgspec.json.encode(LEFT[envelope.kind](DECODERS[envelope.kind].decode(envelope.data)))
+            )
     stone = replace(envelope, data=data, message=ABSENT, blob="", erased=True)
-    return line_of(stone, False), tuple(blobs)
+    return line_of(stone, False), blobs_of(envelope)
+
+
+def blobs_of(envelope: Envelope) -> tuple[str, ...]:
+    """The names of the blobs that a record needs: that of its body, and of the images in its messages.
+
+    `envelope` is whole (`with_body`).
+    """
+    messages = [decode_message(bytes(envelope.message))] if envelope.message else []
+    if (envelope.extension, envelope.kind) == (CORE, "compacted"):
+        with suppress(ValueError, RecursionError):
+            whole = compacted(DECODERS[envelope.kind].decode(envelope.data))
+            messages += [*whole.lead, *whole.summary, *whole.after]
+    images = [image.blob for message in messages for image in message.images if image.blob]
+    return (*([envelope.blob] if envelope.blob else []), *images)

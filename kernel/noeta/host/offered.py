@@ -28,8 +28,15 @@ from noeta.toolkit.trust import digest
 EXTENSIONS = "noeta.extensions"
 PROVIDERS = "noeta.providers"
 STORES = "noeta.stores"
+READERS = "noeta.readers"
 ENVIRONMENTS = "noeta.environments"
-GROUPS = {EXTENSIONS: "plugin", PROVIDERS: "provider", STORES: "store", ENVIRONMENTS: "environment"}
+GROUPS = {
+    EXTENSIONS: "plugin",
+    PROVIDERS: "provider",
+    STORES: "store",
+    READERS: "reader",
+    ENVIRONMENTS: "environment",
+}
 """The groups that are read, and what an entry of each is."""
 
 _log = logging.getLogger("noeta")

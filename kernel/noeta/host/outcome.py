@@ -105,7 +105,7 @@ async def _why(store: Store, row: TaskRow) -> str:
 
 async def _asks(store: Store, reader: Reader, row: TaskRow) -> list[Asked] | None:
     """What the task and its children ask a person; None while a child at work may wake the task."""
-    found = _asked(await reader.state(row.task))
+    found = asked_of(await reader.state(row.task))
     if row.reason != "children":
         return found
     children = [child for child in await children_of(store, row.task) if child.status != "ended"]
@@ -117,7 +117,8 @@ async def _asks(store: Store, reader: Reader, row: TaskRow) -> list[Asked] | Non
     return found if children else None
 
 
-def _asked(state: TaskState) -> list[Asked]:
+def asked_of(state: TaskState) -> list[Asked]:
+    """The calls of a task that wait for a person, those of its children left out."""
     return [
         Asked(task=state.task, call=c.id, park=c.park, name=c.name, on=c.on, detail=c.detail)
         for c in state.open_calls

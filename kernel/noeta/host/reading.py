@@ -13,7 +13,7 @@ from noeta.core.state import TaskState
 from noeta.host.agents import Agents
 from noeta.host.snapshot import Snapshots
 from noeta.toolkit.history import history, whole
-from noeta.toolkit.store import Store, TaskRow
+from noeta.toolkit.store import Line, Store, TaskRow
 
 
 class Reader:
@@ -70,8 +70,15 @@ async def records(
     async with aclosing(history(store, task, after, only=only)) as pages:
         async for lines in pages:
             for line in lines:
-                envelope = await whole(store, decode(line))
-                yield recorded(envelope, (types or {}).get(envelope.extension))
+                yield await record_of(store, line, types)
+
+
+async def record_of(
+    store: Store, line: Line, types: Mapping[str, Mapping[str, Any] | None] | None = None
+) -> Recorded:
+    """The record in a line of a log; `types` are as for `records`."""
+    envelope = await whole(store, decode(line))
+    return recorded(envelope, (types or {}).get(envelope.extension))
 
 
 async def children_of(store: Store, task: str) -> list[TaskRow]:

@@ -45,6 +45,9 @@ class Provider(Protocol):
     """A model API.
 
     Raises only `ProviderError`, and never in the middle of a message it has given.
+
+    A provider may have ``check(model)``, which raises `ProviderError` when the model cannot be called, as far
+    as that shows without a call: its file or its key is missing.
     """
 
     def stream(self, request: ModelRequest) -> AsyncIterator[Delta | ModelResponse]:

@@ -241,6 +241,60 @@ class Store(Log, Protocol):
         """Close. Idempotent; nothing durable depends on it."""
 
 
+class Reader(Protocol):
+    """Looks at a store without an event loop. An entry of ``noeta.readers`` makes one from a URL.
+
+    Its methods have the names, meanings and errors of the port's, without the ``await``. It may look while
+    workers write, never writes, and needs no closing. The factory raises `Unavailable` with the reason
+    ``missing`` when there is no store yet.
+
+    A reader may have ``stats()``, which gives a struct of sizes and counts, and ``backup(target)``, which
+    writes all that is durable to a new file, whole or not at all.
+    """
+
+    def task(self, task: str) -> TaskRow:
+        """As `Store.task`."""
+
+    def tasks(
+        self,
+        *,
+        status: Status | None = None,
+        agent: str | None = None,
+        parent: str | None = None,
+        root: str | None = None,
+        base: str | None = None,
+        after: TaskRow | None = None,
+        limit: int = 100,
+    ) -> list[TaskRow]:
+        """As `Store.tasks`."""
+
+    def read(
+        self,
+        task: str,
+        after: int = 0,
+        *,
+        through: int | None = None,
+        limit: int | None = None,
+        only: Collection[str] | None = None,
+    ) -> list[Line]:
+        """As `Store.read`."""
+
+    def messages(self, task: str, after: int = 0, *, through: int | None = None) -> list[tuple[int, bytes]]:
+        """As `Store.messages`."""
+
+    def inbox(self, task: str, limit: int = 100) -> list[InboxItem]:
+        """As `Store.inbox`."""
+
+    def timers(self, task: str) -> list[Timer]:
+        """As `Store.timers`."""
+
+    def snapshot(self, task: str) -> list[SnapshotPart]:
+        """As `Store.snapshot`."""
+
+    def read_blob(self, sha256: str) -> bytes | None:
+        """As `Store.read_blob`."""
+
+
 def timer_post(task: str, name: str, gen: int, text: str) -> Post:
     """The post that a store makes, in the same commit, when it fires the timer `name` set at seq `gen`.
 

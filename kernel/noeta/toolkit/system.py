@@ -5,8 +5,6 @@ from __future__ import annotations
 import secrets
 import time
 
-import anyio
-
 
 class SystemClock:
     """The clocks of this machine."""
@@ -21,6 +19,9 @@ class SystemClock:
 
     async def sleep(self, seconds: float) -> None:
         """Wait."""
+        # Who only reads the clock needs no event loop.
+        import anyio
+
         await anyio.sleep(seconds)
 
 

@@ -65,7 +65,7 @@ class Commands(click.Group):
             command: click.Command = getattr(import_module(module), name)
             return command
         entry = self._others().get(cmd_name)
-        return None if entry is None else entry.load()  # type: ignore[attr-defined,no-any-return]
+        return None if entry is None else entry.load()  # type: ignore[attr-defined]
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

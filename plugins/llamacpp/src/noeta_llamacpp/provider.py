@@ -54,6 +54,10 @@ class LlamaCpp:
         tools = frozenset({"tools"} if self._small(header) or "tools" in header.template else ())
         return ModelInfo(window=window, max_output=window, features=tools, parameters=header.parameters)
 
+    def check(self, model: str) -> None:
+        """Raise `ProviderError` unless the model's file is there and can be read."""
+        self._header(model)
+
     async def aclose(self) -> None:
         """End all calls and free the models. Idempotent."""
         while self._engines:

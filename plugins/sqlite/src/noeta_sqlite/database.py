@@ -9,12 +9,14 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from noeta.toolkit.in_memory.watches import Change
 from noeta.toolkit.store import Clock, Ids, UnknownTask
 from noeta_sqlite.faults import gone, replaced
 from noeta_sqlite.looking import Identity, port_errors
+
+if TYPE_CHECKING:
+    from noeta.toolkit.in_memory.watches import Change
 
 MOST = 2**63 - 1
 

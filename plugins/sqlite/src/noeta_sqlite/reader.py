@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -16,6 +16,7 @@ from noeta_sqlite.database import Database, in_snapshot
 from noeta_sqlite.looking import check_owner, looked, port_errors
 from noeta_sqlite.schema import VERSION
 from noeta_sqlite.upkeep import Stats
+from noeta_sqlite.urls import place_of
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -148,3 +149,12 @@ class SqliteReader:
             f"there is no store at {self.path}. Check the path; a worker that starts makes one.",
             reason="missing",
         )
+
+
+def open_reader(url: str, settings: Mapping[str, Any] | None = None) -> SqliteReader:
+    """A reader of the store that ``sqlite:PATH`` names, for the group ``noeta.readers``.
+
+    Raises as `open_store` does for a wrong URL or setting, and what `SqliteReader` raises.
+    """
+    path, _ = place_of(url, settings or {})
+    return SqliteReader(path)

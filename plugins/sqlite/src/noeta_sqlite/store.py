@@ -13,10 +13,8 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import anyio
 import anyio.to_thread
-from msgspec import Struct
 
 from noeta.toolkit.in_memory.watches import Change, Signal, Watches
-from noeta.toolkit.settings import SettingsError, settings_of
 from noeta.toolkit.store import (
     Append,
     Appended,
@@ -41,11 +39,11 @@ from noeta_sqlite.database import Database
 from noeta_sqlite.looking import identities, port_errors
 from noeta_sqlite.opening import connect, in_turn
 from noeta_sqlite.upkeep import Stats
+from noeta_sqlite.urls import place_of
 from noeta_sqlite.writer import Reader, Writer
 
 P = ParamSpec("P")
 T = TypeVar("T")
-FORMS = "write sqlite:noeta.db, sqlite:~/noeta.db or sqlite:/srv/noeta.db"
 
 
 class SqliteStore(Store):
@@ -270,33 +268,11 @@ def _finish(reader: Reader, writer: Writer, pid: int) -> None:
         writer.close()
 
 
-class SqliteSettings(Struct, frozen=True, kw_only=True):
-    """What a URL or the settings of a host may say about the file; see `SqliteStore`.
-
-    `network` is ``refuse`` or ``allow``.
-    """
-
-    synchronous: str = "FULL"
-    network: str = "refuse"
-
-
 def open_store(url: str, settings: Mapping[str, Any] | None = None) -> SqliteStore:
     """The store that ``sqlite:PATH`` names, or ``sqlite:PATH?synchronous=NORMAL&network=allow``.
 
     An option of the URL goes before the same one in `settings`. Raises `ValueError` for a URL that names no
     file, `SettingsError` for an option or setting that there is not, and what `SqliteStore` raises.
     """
-    scheme, _, rest = url.partition(":")
-    path, _, query = rest.partition("?")
-    if scheme != "sqlite" or not path:
-        raise ValueError(f"{url!r} names no SQLite file; {FORMS}")
-    if path.startswith("//") and not path.startswith("///"):
-        raise ValueError(f"{url!r} has a host in front of its path, and the file is on this one; {FORMS}")
-    options = dict(option.partition("=")[::2] for option in query.split("&") if option)
-    chosen = settings_of("sqlite", SqliteSettings, {**(settings or {}), **options})
-    choices = {"synchronous": ("FULL", "NORMAL"), "network": ("refuse", "allow")}
-    for name, (one, other) in choices.items():
-        if (value := getattr(chosen, name)) not in (one, other):
-            raise SettingsError("sqlite", name, f"it is {value!r}; it can be {one!r} or {other!r}")
-    place = Path(path).expanduser()
-    return SqliteStore(place, synchronous=chosen.synchronous, network=chosen.network == "allow")
+    path, chosen = place_of(url, settings or {})
+    return SqliteStore(path, synchronous=chosen.synchronous, network=chosen.network == "allow")
