@@ -1,0 +1,152 @@
+"""What waits for a person: finding it, showing it, and reading what the person says to it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from noeta_cli.output import one_line
+
+if TYPE_CHECKING:
+    from noeta.host.host import Host
+    from noeta.host.outcome import Asked
+
+VERDICTS = ("allow", "deny")
+INPUT_CHARS = 200
+
+
+async def asks_of(host: Host, task: str) -> list[Asked]:
+    """The calls of a task and of its children that wait for a person, whatever else goes on."""
+    from noeta.host.outcome import Asked
+
+    found = [
+        Asked(task=task, call=call.id, park=call.park, name=call.name, on=call.on, detail=call.detail)
+        for call in (await host.state(task)).open_calls
+        if call.status == "parked" and call.on != "children"
+    ]
+    last = None
+    while children := await host.tasks(parent=task, after=last):
+        for child in children:
+            if child.status != "ended":
+                found += await asks_of(host, child.task)
+        last = children[-1]
+    return found
+
+
+def questions_of(asked: Asked) -> list[Mapping[str, Any]]:
+    """The questions of a call. A tool may wait with a detail of its own, which has none."""
+    given = asked.detail.get("questions")
+    return [each for each in given if isinstance(each, dict)] if isinstance(given, list) else []
+
+
+def labels_of(question: Mapping[str, Any]) -> list[str]:
+    """The options of a question."""
+    return [str(option["label"]) for option in question.get("options") or ()]
+
+
+def shown_ask(asked: Asked) -> list[str]:
+    """What a call asks, in lines for people."""
+    if asked.on == "approval":
+        prompt = one_line(str(asked.detail.get("prompt") or "May it run?"))
+        name = str(asked.detail.get("name") or asked.name)
+        return [f"{shown_call(name, asked.detail.get('input'))}: {prompt}"]
+    if not (questions := questions_of(asked)):
+        return [f"{asked.name} waits for values: {one_line(str(asked.detail), INPUT_CHARS)}"]
+    lines = []
+    for question in questions:
+        lines.append(one_line(str(question.get("question"))))
+        for number, option in enumerate(question.get("options") or (), 1):
+            about = f": {one_line(option['description'])}" if option.get("description") else ""
+            lines.append(f"  {number}. {one_line(str(option['label']))}{about}")
+        if question.get("multiSelect"):
+            lines[-1] += "  (several may be chosen)"
+    return lines
+
+
+def shown_call(name: str, input: object) -> str:
+    """A call in one line."""
+    given = input if isinstance(input, dict) else {}
+    return one_line(f"{name}({', '.join(f'{key}={value}' for key, value in given.items())})", INPUT_CHARS)
+
+
+def answer_line(asked: Asked, store: str | None = None) -> str:
+    """The command that answers, ready to be run; of a question, with the first option or a gap."""
+    words = ["noeta", "answer", asked.task, asked.call]
+    if asked.on == "approval":
+        words.append("allow")
+    else:
+        firsts = [(labels_of(question) or ["..."])[0] for question in questions_of(asked)]
+        words += firsts or ["KEY=VALUE"]
+    return shlex.join([*words, *(["--store", store] if store else [])])
+
+
+def read_words(asked: Asked, words: Sequence[str]) -> str | dict[str, Any]:
+    """A verdict or values, of the words that a person said. Raises `click.ClickException`.
+
+    A question takes one word each, several for a single one with `multiSelect`. A word is an option, its
+    number, or a text of the person's own. `deny` refuses to answer.
+    """
+    if asked.on == "approval":
+        if len(words) != 1 or words[0] not in VERDICTS:
+            raise _unfit(f"{' '.join(words)!r} is no verdict{_meant(' '.join(words), VERDICTS)}; {_either()}")
+        return words[0]
+    questions = questions_of(asked)
+    offered = {label for question in questions for label in labels_of(question)}
+    if list(words) == ["deny"] and "deny" not in offered:
+        return "deny"
+    if not questions:
+        pairs = [word.partition("=") for word in words]
+        if not pairs or not all(key and equals for key, equals, _ in pairs):
+            raise _unfit(f"{asked.name} waits for values; write KEY=VALUE for each")
+        return {key: value for key, _, value in pairs}
+    if len(questions) == 1 and questions[0].get("multiSelect"):
+        return {questions[0]["question"]: [_chosen(questions[0], word) for word in words]}
+    if len(words) != len(questions):
+        raise _unfit(
+            f"{asked.name} asks {_count(len(questions), 'question')} and got {_count(len(words), 'answer')}; "
+            "put each answer in quotes"
+        )
+    return {
+        question["question"]: [_chosen(question, part.strip()) for part in word.split(",")]
+        if question.get("multiSelect")
+        else _chosen(question, word)
+        for question, word in zip(questions, words, strict=True)
+    }
+
+
+def _chosen(question: Mapping[str, Any], text: str) -> str:
+    labels = labels_of(question)
+    if text.isdecimal() and labels:
+        if 1 <= int(text) <= len(labels):
+            return labels[int(text) - 1]
+        raise _unfit(f"there is no option {text}; there are {len(labels)}: {', '.join(labels)}")
+    for label in labels:
+        if label.casefold() == text.casefold():
+            return label
+    # Own words are welcome. What is nearly an option is a slip, and an answer cannot be taken back.
+    if hint := _meant(text, labels):
+        raise _unfit(f"{text!r} is no option{hint}; there are: {', '.join(labels)}")
+    if not text.strip():
+        raise _unfit("an answer is empty")
+    return text
+
+
+def _meant(text: str, known: Sequence[str]) -> str:
+    from noeta.toolkit.errors import meant
+
+    return meant(text, known)
+
+
+def _either() -> str:
+    return "say 'allow' or 'deny'"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def _unfit(text: str) -> click.ClickException:
+    return click.ClickException(text)
