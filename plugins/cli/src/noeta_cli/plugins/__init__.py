@@ -48,6 +48,6 @@ class Plugins(click.Group):
         return super().resolve_command(ctx, args)
 
 
-@click.group(cls=Plugins, commands=dict(ORDER))
+@click.group(cls=Plugins, commands=dict(ORDER), no_args_is_help=False)
 def plugins() -> None:
     """List, check, make and trust plugins."""

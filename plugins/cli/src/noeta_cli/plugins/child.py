@@ -25,6 +25,7 @@ class Order(Struct, frozen=True, kw_only=True):
     """What the process is to do: a stage, of a plugin, with settings."""
 
     stage: str
+    limit: float
     plugin: str
     path: str
     folder: str
@@ -48,6 +49,7 @@ def run_stage(
     """Run it; the results, or one that says how the process ended without any."""
     order = Order(
         stage=stage,
+        limit=limit,
         plugin=plugin,
         path=str(source.path),
         folder=str(source.folder or ""),

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 from msgspec import Struct
 
-from noeta_cli.exits import DONE, FAILED
-from noeta_cli.output import show, show_json
+from noeta_cli.exits import DONE, FAILED, USAGE
+from noeta_cli.output import note, show, show_json
 from noeta_cli.plugins.here import agents_here, catalog_here, kind, place, put_together
 from noeta_cli.stores import json_option
 
@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 
 class Conflict(Struct, frozen=True, kw_only=True):
-    """A name that several offer. `settled` is the setting that says who has it, empty when that is the first."""
+    """A name that several offer.
+
+    `settled` is the setting that says who has it, empty when that is the first.
+    """
 
     what: str
     name: str
@@ -48,16 +51,26 @@ def conflicts(agent: str | None, as_json: bool) -> int:
     """Show names and tools that are offered more than once, and who has them.
 
     Ends with 1 when there are some. A tool for which the settings name a plugin in [prefer] is shown and is
-    none. The plugins of the agents are imported and asked for their tools.
+    none. The plugins of the agents are imported and asked for their tools. Ends with 2 when an agent cannot
+    be put together.
     """
+    from noeta.toolkit.errors import ComposeError
+    from noeta.toolkit.settings import SettingsError
+
     catalog = catalog_here()
-    found = [*_of_names(catalog)]
+    found, unknown = [*_of_names(catalog)], False
     for each in agents_here(catalog, agent):
-        found += _of_tools(catalog, each)
+        try:
+            found += _of_tools(catalog, each)
+        except (ComposeError, SettingsError) as error:
+            unknown = True
+            note(f"agent {each.name!r} cannot be put together, so its tools are unknown: {error}")
     if as_json:
         show_json(found)
     else:
         show("\n".join(map(str, found)) if found else "Nothing is offered twice.")
+    if unknown:
+        return USAGE
     return FAILED if any(not each.settled for each in found) else DONE
 
 

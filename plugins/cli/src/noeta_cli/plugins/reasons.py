@@ -32,8 +32,8 @@ def why(name: str, agent: str | None) -> int:
 
 
 def _told(catalog: Catalog, agent: Agent, name: str) -> int:
-    from noeta.host.settings import SettingsError
     from noeta.toolkit.errors import ComposeError
+    from noeta.toolkit.settings import SettingsError
 
     try:
         show(put_together(catalog, agent).why(agent.name, name))

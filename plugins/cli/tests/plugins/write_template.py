@@ -1,6 +1,6 @@
 """Writes the template of `noeta plugins new` anew from the package that it is made of, contrib/checklist.
 
-    python plugins/cli/tests/write_template.py
+    python plugins/cli/tests/plugins/write_template.py
 
 Run it after a change of contrib/checklist. A test compares the two.
 """
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from noeta_cli.plugins.template import FOLDER, SUFFIX, TEMPLATE
 
-PACKAGE = Path(__file__).resolve().parents[3] / "contrib" / "checklist"
+PACKAGE = Path(__file__).resolve().parents[4] / "contrib" / "checklist"
 RULES = (
     (r"noeta_checklist", "{{package}}"),
     (r"noeta-checklist", "{{distribution}}"),
