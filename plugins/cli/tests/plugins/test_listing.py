@@ -155,8 +155,10 @@ def test_why_is_a_sentence_for_each_agent(desk: Desk) -> None:
     assert (run.status, run.out.splitlines()) == (
         0,
         [
-            "Plugin 'packaged' is not in agent 'coder': its list does not name it. It is installed with"
-            " noeta-packaged 1.0.",
+            (
+                "Plugin 'packaged' is not in agent 'coder': its list does not name it. It is installed with"
+                " noeta-packaged 1.0."
+            ),
             "Plugin 'packaged' is in agent 'looker': its list names it, and noeta-packaged 1.0 has it.",
         ],
     )
@@ -182,8 +184,10 @@ def test_a_tool_that_two_plugins_offer_is_a_conflict_until_settings_say_whose_it
     run = desk.noeta("conflicts")
     assert (run.status, run.out) == (
         1,
-        "agent 'coder': tool 'look' is offered by one and two; one has it, being first. "
-        'Choose in settings: prefer.look = "two"\n',
+        (
+            "agent 'coder': tool 'look' is offered by one and two; one has it, being first. "
+            'Choose in settings: prefer.look = "two"\n'
+        ),
     )
     desk.own('prefer.look = "two"')
     [conflict] = desk.noeta("conflicts", "--agent", "coder", "--json").json

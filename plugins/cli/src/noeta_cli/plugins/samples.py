@@ -26,7 +26,7 @@ def sample(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _made(schema: Any, root: Mapping[str, Any], depth: int) -> Any:
-    if schema is True:
+    if isinstance(schema, bool):
         return WORD
     if depth > MAX_DEPTH:
         raise RecursionError("it refers to itself")

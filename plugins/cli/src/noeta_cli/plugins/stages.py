@@ -94,8 +94,8 @@ def _import(offered: Any, order: Order) -> Iterator[tuple[State, str] | tuple[St
         yield (
             "fail",
             (
-                f"It takes {offered.seconds:.1f} s, and at most {SLOW:g} s are fine: whoever starts an agent waits"
-                " for it. Import what is large inside the functions that need it."
+                f"It takes {offered.seconds:.1f} s, and at most {SLOW:g} s are fine: whoever starts an agent"
+                " waits for it. Import what is large inside the functions that need it."
             ),
         )
     else:
