@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from shutil import get_terminal_size
 from typing import Any
 
 import click
@@ -22,6 +23,8 @@ _SEQUENCE = re.compile(
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _ABOVE_ASCII = re.compile("[\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 UNITS = ("B", "kB", "MB", "GB", "TB")
+LAST_CHARS = 20
+"""How wide the last column of a table is at least, also where the line is too short."""
 PATIENCE = 1.0
 """How many seconds something may take before the person is told what goes on."""
 
@@ -66,31 +69,17 @@ def show_json(value: Any) -> None:
 
 
 def show_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print rows in columns. The last column is as long as it is where no person reads along."""
+    """Print rows in columns. On a terminal the last column ends where a line does."""
     lines = [[one_line(cell) for cell in row] for row in rows]
-    if is_terminal():
-        _rich(heads, lines)
-        return
     all_ = [[head.upper() for head in heads], *lines]
     widths = [max(map(len, column)) for column in zip(*all_, strict=True)]
-    for line in all_:
+    ahead = sum(widths[:-1]) + 2 * len(widths[:-1])
+    # Half a line of it is worth more than a line that is whole.
+    room = max(get_terminal_size().columns - ahead, LAST_CHARS) if is_terminal() else 0
+    for number, line in enumerate(all_):
         cells = [f"{cell:{width}}" for cell, width in zip(line[:-1], widths, strict=False)]
-        click.echo("  ".join([*cells, line[-1]]).rstrip())
-
-
-def _rich(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for head in heads[:-1]:
-        table.add_column(head, no_wrap=True, overflow="ignore")
-    table.add_column(heads[-1], no_wrap=True, overflow="ellipsis", ratio=1)
-    for line in lines:
-        # As `Text`, since a text in brackets would be taken for a style.
-        table.add_row(*map(Text, line))
-    Console(file=sys.stdout).print(table)
+        text = "  ".join([*cells, one_line(line[-1], room)]).rstrip()
+        click.echo(click.style(text, bold=True) if number == 0 else text)
 
 
 def bold(text: str) -> str:

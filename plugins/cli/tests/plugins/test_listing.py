@@ -74,7 +74,8 @@ def test_the_list_for_people_has_the_same_and_the_reasons(desk: Desk) -> None:
     assert "imported" in lines["own"]
     assert " ms " in lines["own"]
     assert "failed" in lines["broken"]
-    assert "broken.py (it could not be imported" in lines["broken"]
+    assert lines["broken"].endswith("broken.py")
+    assert "plugin 'broken' is failed: it could not be imported" in run.err
 
 
 def test_the_name_of_a_project_cannot_steer_the_terminal(desk: Desk) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from noeta_cli.output import show, show_json, show_table, working
+from noeta_cli.output import note, show, show_json, show_table, working
 from noeta_cli.plugins.here import USABLE, agents_here, catalog_here, kind, of_agent, place
 from noeta_cli.stores import json_option
 
@@ -38,6 +38,9 @@ def list_(import_: bool, as_json: bool) -> None:
         return
     heads = ["name", "kind", "state", "version", "agents", *(["import"] if import_ else []), "from"]
     show_table(heads, [_row(entry, having, timed=import_) for entry in entries])
+    for entry in entries:
+        if entry.reason:
+            note(f"{kind(entry)} {entry.name!r} is {entry.state}: {entry.reason}.")
 
 
 def _import_all(catalog: Catalog) -> None:
@@ -74,6 +77,5 @@ def _facts(entry: Entry, having: dict[str, list[str]]) -> dict[str, Any]:
 
 def _row(entry: Entry, having: dict[str, list[str]], *, timed: bool) -> list[str]:
     took = [f"{entry.seconds * 1000:.0f} ms" if entry.seconds is not None else ""] if timed else []
-    why = f" ({entry.reason})" if entry.reason else ""
     agents = ", ".join(_agents(entry, having))
-    return [entry.name, kind(entry), entry.state, entry.version, agents, *took, f"{place(entry)}{why}"]
+    return [entry.name, kind(entry), entry.state, entry.version, agents, *took, place(entry)]
