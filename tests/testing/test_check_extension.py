@@ -36,6 +36,8 @@ from noeta import (
     ToolUse,
     text_output,
 )
+from noeta.host.plugin_files import PluginFile
+from noeta.host.trust import Looked
 from noeta.testing import EXTENSION_CHECKS, ExtensionCheck, LogWriter, Subject, check_extension
 from noeta.testing.extension.picture import picture
 from noeta.testing.extension.values import drawn, values
@@ -746,6 +748,13 @@ def test_an_entry_point_and_a_distribution_of_other_names_are_found(
     assert str(caught.value) == (
         "Plugin 'pebble', distribution: it is named 'noeta-stone'. Name it noeta-pebble."
     )
+
+
+def test_a_plugin_file_is_no_package_that_could_have_another_name(tmp_path: Path) -> None:
+    file = tmp_path / "a_file.py"
+    data = b"from noeta import Extension\nclass Pebble(Extension):\n    name = 'pebble'\n"
+    looked = Looked(path=file, kind="plugin file", data=data, sha256="0")
+    check_extension(PluginFile(looked).classes()["pebble"])
 
 
 def test_the_logs_hold_what_the_plugin_may_meet() -> None:

@@ -120,9 +120,13 @@ class Catalog:
                 raise ComposeError(name, place, why, "Give an instance of it instead of the name") from error
         return made
 
+    def thing(self, name: str, group: str = EXTENSIONS) -> Any:
+        """What has the name, imported and not made: a plugin's class, a factory. Raises `ComposeError`."""
+        return self._imported(group, name, group).thing
+
     def struct(self, name: str) -> type[Struct] | None:
         """The settings that the plugin `name` takes, None for none. Imports it. Raises `ComposeError`."""
-        struct: type[Struct] | None = self._imported(EXTENSIONS, name, EXTENSIONS).thing.Settings
+        struct: type[Struct] | None = self.thing(name).Settings
         return struct
 
     def content(self, name: str, group: str = EXTENSIONS) -> str:

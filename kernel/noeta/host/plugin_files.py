@@ -20,6 +20,9 @@ from noeta.host.plugin_source import Declared, declared
 from noeta.host.trust import Looked, Trust, listing
 from noeta.toolkit.trust import digest
 
+MODULE = "noeta_plugin_file_"
+"""Begins the name of the module that a plugin file is."""
+
 
 class PluginFile:
     """One file, as it was read. `fault` says why it is of no use, if that can be seen without running it."""
@@ -48,7 +51,7 @@ class PluginFile:
         Raises what the file raises, and `TypeError` for a plugin that is not the one declared.
         """
         mark = digest(f"{self.path}\n{self.looked.sha256}".encode())[:16]
-        name = f"noeta_plugin_file_{mark}_{re.sub(r'[^a-zA-Z0-9_]', '_', self.path.stem)}"
+        name = f"{MODULE}{mark}_{re.sub(r'[^a-zA-Z0-9_]', '_', self.path.stem)}"
         if (module := sys.modules.get(name)) is None:
             module = ModuleType(name)
             module.__file__ = str(self.path)

@@ -9,6 +9,7 @@ import msgspec
 
 from noeta.core.errors import SettingsError, told
 from noeta.core.extension import Extension
+from noeta.host.plugin_files import MODULE
 from noeta.host.registry import Registry
 from noeta.testing.extension.subject import Subject
 from noeta.toolkit.errors import ComposeError
@@ -41,7 +42,7 @@ def its_names_agree(subject: Subject) -> None:
         # Only what the plugin's own package offers is imported.
         if point.module.partition(".")[0] == package and point.load() is cls and point.name != name:
             subject.fail("entry point", f"it is named {point.name!r}", "Give both the same name")
-    if not package.startswith(PREFIX):
+    if not package.startswith(PREFIX) or package.startswith(MODULE):
         return
     if package != f"{PREFIX}{name.replace('-', '_')}":
         subject.fail("package", f"it is named {package!r}", f"Name it {PREFIX}{name.replace('-', '_')}")
