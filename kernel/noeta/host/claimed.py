@@ -91,7 +91,10 @@ async def take_up(
         model=means.model,
         complete=lambda request: complete(means, request),
         admit=lambda spawn: admit(means, claim, composed, state, spawn),
-        birth=lambda spawn: birth(means, claim, state.root or task, spawn),
+        # Whoever runs a task runs its children too, unless they are sent elsewhere.
+        birth=lambda spawn: birth(
+            means, claim, state.root or task, replace(spawn, queue=spawn.queue or state.queue)
+        ),
         purge=lambda claim, seqs: purge(store, claim, seqs),
         wake=wake,
         check_schema=means.check_schema,

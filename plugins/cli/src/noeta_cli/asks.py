@@ -84,7 +84,7 @@ def answer_line(asked: Asked, store: str | None = None) -> str:
 
 
 def read_words(asked: Asked, words: Sequence[str]) -> str | dict[str, Any]:
-    """A verdict or values, of the words that a person said. Raises `click.UsageError`.
+    """A verdict or values, of the words that a person said. Raises `click.ClickException`.
 
     A question takes one word each, several for a single one with `multiSelect`. A word is an option, its
     number, or a text of the person's own. `deny` refuses to answer.
@@ -148,5 +148,5 @@ def _count(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
 
 
-def _unfit(text: str) -> click.UsageError:
-    return click.UsageError(text)
+def _unfit(text: str) -> click.ClickException:
+    return click.ClickException(text)
