@@ -7,10 +7,13 @@ import os
 import subprocess
 import sys
 import textwrap
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from noeta_cli.main import main
 
 MODEL = '''
 import json
@@ -20,8 +23,7 @@ import pathlib
 import anyio
 
 from noeta.testing import MemoryEnv, ScriptedProvider, call, reply
-
-SCRIPT = os.environ.get("SCRIPT", "")
+from noeta.toolkit.provider import ProviderError
 
 
 class Paused(ScriptedProvider):
@@ -37,13 +39,15 @@ class Paused(ScriptedProvider):
 
 def provider(settings):
     """Replies of the script, the first one to a task without replies, and so on."""
-    lines = json.loads(SCRIPT or "[]")
+    lines = json.loads(pathlib.Path(os.environ["SCRIPT"]).read_text())
 
     def respond(request):
         said = sum(message.role == "assistant" for message in request.messages)
         line = lines[said] if said < len(lines) else "Nothing more."
         if isinstance(line, str):
             return line
+        if isinstance(line[1], str):
+            return ProviderError(line[0], line[1], retry_after=line[2] if line[2:] else None)
         return reply(line[0], *(call(name, **input) for name, input in line[1:]))
 
     return Paused(respond=respond)
@@ -77,8 +81,9 @@ class Cli:
             "PYTHONPATH": os.pathsep.join([str(self.site), *filter(None, sys.path)]),
             "PYTHONWARNINGS": "error",
             "GO": str(self.go),
-            "SCRIPT": "",
+            "SCRIPT": str(folder / "script.json"),
         }
+        self.says()
 
     def settings(self, text: str) -> None:
         """Write the person's own settings."""
@@ -93,8 +98,8 @@ class Cli:
         return file
 
     def says(self, *script: Any) -> None:
-        """What the model says from now on: texts, or `[text, [tool, input], ...]`."""
-        self.environ["SCRIPT"] = json.dumps(script)
+        """What the model says from now on: a text, `[text, [tool, input], ...]`, `[category, detail]`."""
+        Path(self.environ["SCRIPT"]).write_text(json.dumps(script))
 
     def start(self, *words: str, stdin: Any = subprocess.DEVNULL, **more: Any) -> subprocess.Popen[str]:
         """Start `noeta` with these words."""
@@ -103,10 +108,8 @@ class Cli:
             cwd=more.pop("cwd", self.project),
             env=self.environ,
             stdin=stdin,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
             text=True,
-            **more,
+            **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **more},
         )
 
     def __call__(
@@ -123,3 +126,91 @@ def noeta(tmp_path: Path) -> Cli:
     """The command `noeta`, with the store of a plugin that is installed."""
     pytest.importorskip("noeta_sqlite")
     return Cli(tmp_path)
+
+
+Here = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def here(noeta: Cli, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Here:
+    """`noeta` in this process: quicker, for what no process of its own adds anything to."""
+    monkeypatch.syspath_prepend(noeta.site)
+    monkeypatch.chdir(noeta.project)
+    for name in ("NOETA_HOME", "GO", "SCRIPT"):
+        monkeypatch.setenv(name, noeta.environ[name])
+
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
+        capfd.readouterr()
+        with Path(os.devnull).open() as nothing, monkeypatch.context() as patch:
+            patch.setattr(sys, "stdin", nothing)
+            patch.setattr(sys, "argv", ["noeta", *words])
+            code = main()
+        out, err = capfd.readouterr()
+        return subprocess.CompletedProcess(words, code, out, err)
+
+    return run
+
+
+TOOLS = '''
+import os
+import pathlib
+
+import anyio
+
+from noeta import Ask, Extension, ToolOutput, ask, function_tool, read_answer, text_output
+
+QUESTION = {"question": "Which colour?", "options": [{"label": "red"}, {"label": "blue"}]}
+
+
+@function_tool(read_only=True)
+def look(path: str) -> str:
+    """Look at something."""
+    return f"nothing at {path}"
+
+
+@function_tool
+def deploy(place: str) -> str:
+    """Put the program into service."""
+    return f"runs in {place}"
+
+
+@function_tool
+async def press(times: int) -> str:
+    """Press a button, and wait for what happens."""
+    with pathlib.Path(os.environ["GO"]).with_name("pressed").open("a") as file:
+        file.write("pressed\\n")
+    while not pathlib.Path(os.environ["GO"]).exists():
+        await anyio.sleep(0.01)
+    return "something happened"
+
+
+class Colour:
+    name, description, read_only, clearable = "colour", "Ask for a colour.", True, False
+    input_schema = {"type": "object"}
+
+    async def run(self, input, ctx):
+        return ToolOutput(content=[], park=ask(QUESTION))
+
+    async def resume(self, input, ctx, outcome):
+        return text_output(f"the colour is {read_answer(outcome, QUESTION)}")
+
+
+class Tools(Extension):
+    name = "tools"
+    add_to = ("doer",)
+
+    def tools(self, view):
+        return [look, deploy, press, Colour()]
+
+    async def before_tool(self, view, call):
+        return Ask("Really?") if call.name == "deploy" else None
+'''
+DOER = 'agent = "doer"\nmodel = "scripted:model"\nenv = "desk"\n[agents.doer]\nprompt = "Do it."\n'
+
+
+@pytest.fixture
+def doer(noeta: Cli) -> Cli:
+    """`noeta` with an agent that has tools, one of which asks, one waits for a person and one for a file."""
+    noeta.settings(DOER)
+    noeta.plugin("tools", TOOLS)
+    return noeta

@@ -164,6 +164,7 @@ async def _go(wish: Wish, settings: Settings, outlet: Outlet) -> int:
     from noeta.host.catalog import Catalog
     from noeta.host.host import Host
     from noeta_cli.opening import opened
+    from noeta_cli.showing import Begun
     from noeta_cli.sitting import Sitting
     from noeta_cli.team import check_off, place_to_act
 
@@ -179,7 +180,15 @@ async def _go(wish: Wish, settings: Settings, outlet: Outlet) -> int:
 
         async def begin(host: Host) -> tuple[str, int]:
             made, seq = await _begin(wish, host, store, task, agent, queue)
-            shown.begin(made, agent, own.model, _reason(wish, settings, catalog, agent))
+            calls = (await host.state(made)).calls.values() if seq else ()
+            begun = Begun(
+                task=made,
+                agent=agent,
+                model=own.model,
+                reason=_reason(wish, settings, catalog, agent),
+                calls={call.id: call.name for call in calls},
+            )
+            shown.begin(begun)
             return made, seq
 
         talks = wish.output == "text" and not wish.quiet and sys.stdin.isatty() and sys.stdout.isatty()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
+
+from msgspec import Struct
 
 from noeta_cli.asks import shown_call
 from noeta_cli.outlet import Outlet
@@ -20,10 +23,20 @@ DIM: dict[str, Any] = {"dim": True}
 BAD: dict[str, Any] = {"fg": "red"}
 
 
+class Begun(Struct, frozen=True, kw_only=True):
+    """A run: its task, why it has its model, and the names of the calls that are open already, by id."""
+
+    task: str
+    agent: str
+    model: str
+    reason: str
+    calls: Mapping[str, str] = {}
+
+
 class Shown(Protocol):
     """Is told what happens to a task."""
 
-    def begin(self, task: str, agent: str, model: str, reason: str) -> None:
+    def begin(self, run: Begun) -> None:
         """The task is there."""
 
     def record(self, recorded: Recorded) -> None:
@@ -42,7 +55,7 @@ class Quiet:
     def __init__(self, outlet: Outlet) -> None:
         self._outlet = outlet
 
-    def begin(self, task: str, agent: str, model: str, reason: str) -> None:
+    def begin(self, run: Begun) -> None:
         """Says nothing."""
 
     def record(self, recorded: Recorded) -> None:
@@ -66,9 +79,10 @@ class AsText:
         self._said, self._calls = "", dict[str, str]()
         self._answered = False
 
-    def begin(self, task: str, agent: str, model: str, reason: str) -> None:
+    def begin(self, run: Begun) -> None:
         """Which task it is, and why on this model."""
-        self._outlet.say(f"noeta: task {task} of agent {agent}. {reason}", **DIM)
+        self._calls.update(run.calls)
+        self._outlet.say(f"noeta: task {run.task} of agent {run.agent}. {run.reason}", **DIM)
 
     def record(self, recorded: Recorded) -> None:
         """Show what of the record is for people."""
@@ -162,9 +176,9 @@ class AsLines:
     def __init__(self, outlet: Outlet) -> None:
         self._outlet = outlet
 
-    def begin(self, task: str, agent: str, model: str, reason: str) -> None:
+    def begin(self, run: Begun) -> None:
         """The first line, with the version of all."""
-        self._put("run", v=VERSION, task=task, agent=agent, model=model, reason=reason)
+        self._put("run", v=VERSION, task=run.task, agent=run.agent, model=run.model, reason=run.reason)
 
     def record(self, recorded: Recorded) -> None:
         """A record, as `Recorded` has it."""

@@ -18,6 +18,7 @@ from noeta_cli import exits
 from noeta_cli.asks import answer_line, questions_of, read_words, shown_ask
 from noeta_cli.opening import whoami
 from noeta_cli.outlet import Outlet
+from noeta_cli.output import PATIENCE
 from noeta_cli.showing import BAD, Shown
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class Sitting:
     ) -> None:
         self._store, self._shown, self._outlet = store, shown, outlet
         self._talks, self._store_flag = talks, store_flag
-        self._seq = 0
+        self._seq = self._begun = 0
         self._host: Host | None = None
         self._task = ""
         # What a signal makes of the exit code, and whether the turn is to be interrupted once it began.
@@ -73,6 +74,7 @@ class Sitting:
                     self._host = host
                     with self._attending:
                         self._task, self._seq = await begin(host)
+                        self._begun = self._seq
                         code = await self._attend(host)
                 group.cancel_scope.cancel()
         return code if self._code is None else self._code
@@ -92,6 +94,7 @@ class Sitting:
         """The outcome, with all that led to it shown."""
         async with anyio.create_task_group() as group:
             group.start_soon(self._follow, host)
+            group.start_soon(self._tell_of_others)
             outcome = await host.wait(self._task)
             group.cancel_scope.cancel()
         for recorded in await host.log(self._task, self._seq):
@@ -214,6 +217,18 @@ class Sitting:
                 say(f"noeta: the turn {_ended(status)}{why}{_because(outcome)}", **BAD)
                 return exits.FAILED
         return exits.DONE
+
+    async def _tell_of_others(self) -> None:
+        """Say so when the task stays with a worker that had it before, or died with it."""
+        before = await self._store.task(self._task)
+        await anyio.sleep(PATIENCE)
+        row = await self._store.task(self._task)
+        if (
+            before.status == row.status == "running"
+            and before.fence == row.fence
+            and self._seq == self._begun
+        ):
+            self._outlet.say("noeta: another worker has the task; this goes on if it is gone.")
 
     async def _tell_of_children(self, host: Host) -> None:
         rows = await host.tasks(root=self._task)

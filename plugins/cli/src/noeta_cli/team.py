@@ -32,19 +32,20 @@ def team_of(
 
     from noeta.host.settings_agents import agents_from
 
-    found, kept = agents_from(catalog, model=model), list["Agent"]()
-    for agent in found:
-        if agent.name == main:
-            there = [*agent.plugins]
-            more = [each for each in plugins if not (isinstance(each, str) and each in there)]
-            kept.append(replace(agent, plugins=[*there, *dict.fromkeys(more)]))
-            check(kept[-1], catalog)
-        elif why := fault_of(agent, catalog):
+    found, kept = {agent.name: agent for agent in agents_from(catalog, model=model)}, list["Agent"]()
+    if main:
+        if main not in found:
+            raise click.ClickException(no_agent(main, [*found]))
+        agent = found.pop(main)
+        there = [*agent.plugins]
+        more = [each for each in plugins if not (isinstance(each, str) and each in there)]
+        kept.append(replace(agent, plugins=[*there, *dict.fromkeys(more)]))
+        check(kept[0], catalog)
+    for agent in found.values():
+        if why := fault_of(agent, catalog):
             note(f"agent {agent.name!r} is left out: {why}")
         else:
             kept.append(agent)
-    if main and main not in {agent.name for agent in found}:
-        raise click.ClickException(no_agent(main, [agent.name for agent in found]))
     if not kept:
         raise click.ClickException("there is no agent that could run; noeta agents says why")
     return kept
@@ -85,7 +86,7 @@ def fault_of(agent: Agent, catalog: Catalog) -> str:
 
 
 def place_to_act(settings: Settings, catalog: Catalog) -> str:
-    """The name of the environment. Raises `click.ClickException` when it is the usual one and not installed."""
+    """The name of the environment. Raises `click.ClickException` for the usual one when it is not there."""
     from noeta.host.catalog import ENVIRONMENTS
 
     name: str = settings.chosen("env", None, "") or LOCAL
