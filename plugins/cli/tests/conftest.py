@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +62,7 @@ class Cli:
     """The command `noeta` in a world of its own, with a model `scripted:model` and an environment `desk`."""
 
     def __init__(self, folder: Path) -> None:
+        self._started: list[subprocess.Popen[str]] = []
         self.folder, self.site = folder, folder / "site"
         self.home, self.project = folder / "home", folder / "project"
         for path in (self.site / "world-1.0.dist-info", self.home, self.project / ".git"):
@@ -101,9 +102,18 @@ class Cli:
         """What the model says from now on: a text, `[text, [tool, input], ...]`, `[category, detail]`."""
         Path(self.environ["SCRIPT"]).write_text(json.dumps(script))
 
+    def end(self) -> None:
+        """End what still runs, such as after a test that failed."""
+        for process in self._started:
+            process.kill()
+            for stream in (process.stdin, process.stdout, process.stderr):
+                if stream is not None:
+                    stream.close()
+            process.wait()
+
     def start(self, *words: str, stdin: Any = subprocess.DEVNULL, **more: Any) -> subprocess.Popen[str]:
         """Start `noeta` with these words."""
-        return subprocess.Popen(
+        process = subprocess.Popen(
             [sys.executable, "-m", "noeta", *words],
             cwd=more.pop("cwd", self.project),
             env=self.environ,
@@ -111,6 +121,8 @@ class Cli:
             text=True,
             **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **more},
         )
+        self._started.append(process)
+        return process
 
     def __call__(
         self, *words: str, input: str | None = None, **more: Any
@@ -122,10 +134,12 @@ class Cli:
 
 
 @pytest.fixture
-def noeta(tmp_path: Path) -> Cli:
+def noeta(tmp_path: Path) -> Iterator[Cli]:
     """The command `noeta`, with the store of a plugin that is installed."""
     pytest.importorskip("noeta_sqlite")
-    return Cli(tmp_path)
+    cli = Cli(tmp_path)
+    yield cli
+    cli.end()
 
 
 Here = Callable[..., subprocess.CompletedProcess[str]]

@@ -189,7 +189,7 @@ def test_a_reader_who_leaves_ends_it_quietly(noeta: Any) -> None:
 
 
 def test_a_reader_who_pauses_holds_up_no_task(noeta: Any) -> None:
-    noeta.says(text := "word " * 50_000)
+    noeta.says(text := " ".join(["word"] * 50_000))
     process = noeta.start("run", "go")
     assert process.stdout.read(4) == "word"
     # It comes back when the task is done, of which hardly anything was read.

@@ -33,7 +33,7 @@ def in_a_tool(doer: Any) -> Any:
     doer.says(["", ["press", {"times": 1}]], "Done.")
     process = doer.start("run", "go")
     pressed = doer.go.with_name("pressed")
-    while not pressed.exists():
+    while not (pressed.exists() and pressed.read_text()):
         assert process.poll() is None
     return process
 

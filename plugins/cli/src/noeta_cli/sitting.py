@@ -52,7 +52,7 @@ class Sitting:
     ) -> None:
         self._store, self._shown, self._outlet = store, shown, outlet
         self._talks, self._store_flag = talks, store_flag
-        self._seq = self._begun = 0
+        self._seq = 0
         self._host: Host | None = None
         self._task = ""
         # What a signal makes of the exit code, and whether the turn is to be interrupted once it began.
@@ -74,7 +74,6 @@ class Sitting:
                     self._host = host
                     with self._attending:
                         self._task, self._seq = await begin(host)
-                        self._begun = self._seq
                         code = await self._attend(host)
                 group.cancel_scope.cancel()
         return code if self._code is None else self._code
@@ -220,14 +219,10 @@ class Sitting:
 
     async def _tell_of_others(self) -> None:
         """Say so when the task stays with a worker that had it before, or died with it."""
-        before = await self._store.task(self._task)
+        before, seq = await self._store.task(self._task), self._seq
         await anyio.sleep(PATIENCE)
         row = await self._store.task(self._task)
-        if (
-            before.status == row.status == "running"
-            and before.fence == row.fence
-            and self._seq == self._begun
-        ):
+        if before.status == row.status == "running" and (before.fence, seq) == (row.fence, self._seq):
             self._outlet.say("noeta: another worker has the task; this goes on if it is gone.")
 
     async def _tell_of_children(self, host: Host) -> None:
