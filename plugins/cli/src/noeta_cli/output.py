@@ -13,12 +13,15 @@ from typing import Any
 import click
 
 _SEQUENCE = re.compile(
-    r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_].*?(?:\x07|\x1b\\|\x9c|$)|[ -/]*[0-~])"
+    r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_].{0,4096}?(?:\x07|\x1b\\|\x9c)|[ -/]*[0-~])"
     r"|\x9b[0-?]*[ -/]*[@-~]"
-    r"|[\x90\x98\x9d\x9e\x9f].*?(?:\x07|\x1b\\|\x9c|$)",
+    r"|[\x90\x98\x9d\x9e\x9f].{0,4096}?(?:\x07|\x1b\\|\x9c)",
     re.DOTALL,
 )
-"""What makes a terminal do something: colours, titles, the clipboard, places to write at."""
+"""What makes a terminal do something: colours, titles, the clipboard, places to write at.
+
+One that does not end is none, so that nobody hides the rest of a text behind its beginning.
+"""
 # Besides single control characters those that let text run backwards, so that it reads as another one.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _ABOVE_ASCII = re.compile("[\x7f-\x9f\u202a-\u202e\u2066-\u2069]")

@@ -50,8 +50,8 @@ def tasks(
         with reading(store) as opened:
             reader = opened.reader
             filters: dict[str, Any] = {"status": status, "agent": agent}
-            filters["parent"] = find_task(reader, parent) if parent else None
-            filters["root"] = find_task(reader, root) if root else None
+            filters["parent"] = None if parent is None else find_task(reader, parent)
+            filters["root"] = None if root is None else find_task(reader, root)
             total, kept = _last(every(reader, **filters), None if show_all else limit)
             rows = list(reversed(kept))
             goals = [_goal(reader, row) for row in rows]

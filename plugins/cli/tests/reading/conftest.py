@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,13 +27,13 @@ class Tally(Extension):
     name = "tally"
 
     def initial_state(self):
-        return {"calls": 0}
+        return {"calls": []}
 
     def reduce(self, state, kind, data):
-        return {"calls": state["calls"] + 1}
+        return {"calls": [*dict.fromkeys([*state["calls"], data["call"]])]}
 
     async def before_tool(self, view, call):
-        view.record("tally", "counted", {"tool": call.name})
+        view.record("tally", "counted", {"call": call.id})
 """
 SETTINGS = """
 [agents.clerk]
@@ -192,19 +193,23 @@ def noeta(
 
 
 @pytest.fixture
-def process(office: Office, tmp_path: Path) -> Callable[..., subprocess.Popen[str]]:
-    """Begin the command line in a process of its own."""
+def process(office: Office, tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """Begin the command line in a process of its own, which ends with the test."""
     (tmp_path / ".git").mkdir(exist_ok=True)
+    with ExitStack() as stack:
 
-    def start(*words: str, env: dict[str, str] | None = None) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [sys.executable, "-m", "noeta", *words, "--store", office.url],
-            cwd=tmp_path,
-            env={**office.env, **(env or {})},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        def start(*words: str, store: str = office.url, **env: str) -> subprocess.Popen[str]:
+            begun = subprocess.Popen(
+                [sys.executable, "-m", "noeta", *words, "--store", store],
+                cwd=tmp_path,
+                env={**office.env, **env},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            stack.enter_context(begun)
+            stack.callback(begun.kill)
+            return begun
 
-    return start
+        yield start

@@ -67,7 +67,12 @@ def test_no_event_loop_is_imported(office: Any, tmp_path: Path) -> None:
         "print(*sorted({'asyncio', 'anyio', 'rich', 'pluggy'} & {*sys.modules}), file=sys.stderr)"
     )
     run = subprocess.run(
-        [sys.executable, "-c", program], cwd=tmp_path, env=office.env, capture_output=True, text=True, check=True
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        env=office.env,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert office.parent in run.stdout
     assert run.stderr == "\n"
