@@ -107,11 +107,14 @@ def pluggy(session: nox.Session, version: str) -> None:
 @nox.session(reuse_venv=False)
 @nox.parametrize("member", MEMBERS or [None], ids=[path.name for path in MEMBERS] or ["none"])
 def alone(session: nox.Session, member: Path | None) -> None:
-    """Run the tests of one plugin with the kernel and no other plugin."""
+    """Run the tests of one plugin with the kernel and no other plugin but what its group `test` names."""
     if member is None:
         session.log("There is nothing to do yet: no plugin is written.")
         return
-    session.install("--group=test", "--group=model", "--editable", str(member))
+    # A front end shows what a store keeps, so its own tests need one.
+    groups = nox.project.load_toml(member / "pyproject.toml").get("dependency-groups", {})
+    own = [f"--group={member / 'pyproject.toml'}:test"] if "test" in groups else []
+    session.install("--group=test", "--group=model", *own, "--editable", str(member))
     # These two show something about the tests and the store, and nothing about standing alone.
     others = [f"--ignore={member / 'tests' / name}" for name in ("mutants", "chaos")]
     session.run("pytest", *others, str(member))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 GROUP = "noeta.cli"
 
@@ -15,17 +16,26 @@ def main() -> int | None:
     if sys.argv[1:] == ["--version"]:
         sys.stdout.write(f"noeta {version('noeta')}\n")
         return 0
-    found = {entry.dist.name: entry for entry in entry_points(group=GROUP, name="main") if entry.dist}
-    if not found:
+    entries = [entry for entry in entry_points(group=GROUP, name="main") if entry.dist]
+    if not entries:
         sys.stderr.write("noeta: no command line is installed. This one installs it: pip install noeta-cli\n")
         return 2
+    if len(entries) == 1:
+        return _run(entries[0])
+    found = {entry.dist.name: entry for entry in entries}
     owner = min(found)
     if len(found) > 1:
         names = ", ".join(sorted(found))
         sys.stderr.write(f"noeta: {names} each offer a command line; this runs the one of {owner}.\n")
+    return _run(found[owner])
+
+
+def _run(entry: Any) -> int | None:
     try:
-        run = found[owner].load()
+        run = entry.load()
     except Exception as error:
+        # To read a name takes longer than all the rest, so only who needs it does.
+        owner = entry.dist.name
         sys.stderr.write(f"noeta: the command line of {owner} cannot be imported: {error!r}\n")
         return 2
     status: int | None = run()

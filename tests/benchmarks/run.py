@@ -25,6 +25,7 @@ CASES = {
     "copy": "state_copy",
     "records": "records",
     "import": "imports",
+    "command_line": "command_line",
     "compose": "compose",
     "sqlite": "sqlite_writes",
     "sqlite_size": "sqlite_size",
@@ -78,6 +79,8 @@ GATES = {
     "dispatch.busy_ratio": Gate("19", 3.0, 1.6),
     "import.modules": Gate("1", 260, 220),
     "import.ratio": Gate("1", 2.0, 1.5),
+    "command_line.version": Gate("1", 2.5, 2.0),
+    "command_line.tasks": Gate("1", 4.0, 3.0),
     "compose.first": Gate("2", 40, 20),
     "compose.further": Gate("2", 1.0, 0.5),
     # The hooks of a step, none of which any of 30 idle plugins has.

@@ -65,7 +65,7 @@ def made() -> tuple[InMemoryStore, str, str]:
 
 
 def test_each_reader_says_the_same_with_and_without_a_loop() -> None:
-    store, task, fork = made()
+    store, _, fork = made()
     reader: Reader = Sync(store)  # type: ignore[assignment]
     at, agents = looking(reader), Agents([])
 

@@ -159,7 +159,7 @@ def installed() -> Iterator[Packaged]:
             points = [point for point in distribution.entry_points if point.group in GROUPS]
             if not points:
                 continue
-            name, version = str(distribution.name), str(distribution.version)
+            name, version = _named(distribution)
         except Exception as error:
             _log.warning("%s cannot be read, so what it offers is unknown: %s", distribution, told(error))
             continue
@@ -167,6 +167,22 @@ def installed() -> Iterator[Packaged]:
         if normal(name) not in seen:
             seen.add(normal(name))
             yield from (Packaged(point, name, version) for point in points)
+
+
+def _named(distribution: Any) -> tuple[str, str]:
+    """The name and the version of a distribution, read where they stand.
+
+    The library has a parser of mail for it, which takes a command that prints a list half of its time.
+    """
+    head: dict[str, str] = {}
+    for line in (distribution.read_text("METADATA") or "").splitlines():
+        key, colon, text = line.partition(": ")
+        if not colon:
+            break
+        head.setdefault(key, text.strip())
+    if head.get("Name") and head.get("Version"):
+        return head["Name"], head["Version"]
+    return str(distribution.name), str(distribution.version)
 
 
 def normal(distribution: str) -> str:

@@ -134,7 +134,6 @@ class Office:
 @pytest.fixture(scope="session")
 def office(tmp_path_factory: pytest.TempPathFactory) -> Office:
     """A store that nobody changes; who does copies its file."""
-    pytest.importorskip("noeta_sqlite")
     home = tmp_path_factory.mktemp("office")
     (home / "plugins").mkdir()
     (home / "plugins" / "tally.py").write_text(TALLY)

@@ -31,9 +31,9 @@ def test_the_records_are_those_of_the_store(noeta: Any, office: Any, tmp_path: P
 
 
 def test_blobs_come_once_each(tmp_path: Path) -> None:
-    sqlite = pytest.importorskip("noeta_sqlite")
     from noeta import Agent, Host, Image, Message, Text
     from noeta.testing import ScriptedProvider
+    from noeta_sqlite import SqliteReader
 
     large, picture = "x" * 300_000, b"\x89PNG"
     message = Message(role="user", content=[Text(text=large), Image(media_type="image/png", data=picture)])
@@ -46,9 +46,8 @@ def test_blobs_come_once_each(tmp_path: Path) -> None:
             await host.post(task, message)
             return (await host.wait(task)).task
 
-    reader = sqlite.SqliteReader(tmp_path / "n.db") if (tmp_path / "n.db").exists() else None
     task = anyio.run(run)
-    reader = sqlite.SqliteReader(tmp_path / "n.db")
+    reader = SqliteReader(tmp_path / "n.db")
     lines = [json.loads(line) for line in exported(reader, task)]
     blobs = {line["blob"]: base64.b64decode(line["base64"]) for line in lines if "blob" in line}
     assert all(hashlib.sha256(data).hexdigest() == name for name, data in blobs.items())

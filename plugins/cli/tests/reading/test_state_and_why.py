@@ -10,7 +10,7 @@ from typing import Any
 def test_the_state_holds_that_of_plugins(noeta: Any, office: Any) -> None:
     done = noeta("state", office.ended, "--json")
     state = json.loads(done.out)
-    assert state["states"]["tally"] == {"calls": 2}
+    assert len(state["states"]["tally"]["calls"]) == 2
     assert state["ended"] == "done"
     assert [item["message"]["role"] for item in state["conversation"]][:2] == ["user", "assistant"]
     assert done.err == ""
@@ -18,14 +18,15 @@ def test_the_state_holds_that_of_plugins(noeta: Any, office: Any) -> None:
 
 
 def test_a_plugins_state_stands_alone(noeta: Any, office: Any) -> None:
-    assert noeta("state", office.ended, "--plugin", "tally", "--json").out == '{"calls":2}\n'
+    done = noeta("state", office.ended, "--plugin", "tally", "--json")
+    assert [*json.loads(done.out)] == ["calls"]
 
 
 def test_the_state_at_a_record_is_that_of_then(noeta: Any, office: Any) -> None:
     records = [json.loads(line) for line in noeta("log", office.ended, "--json").out.splitlines()]
     first = next(record["seq"] for record in records if record["kind"] == "counted")
     done = noeta("state", office.ended, "--at", str(first), "--plugin", "tally", "--json")
-    assert json.loads(done.out) == {"calls": 1}
+    assert len(json.loads(done.out)["calls"]) == 1
     last = len(records)
     assert noeta("state", office.ended, "--at", "999").err == (
         f"noeta: task {office.ended!r} has no record 999; its last one is {last}.\n"
@@ -95,4 +96,3 @@ def test_a_call_that_is_none_is_told_with_those_there_are(noeta: Any, office: An
         done = noeta("why", office.ended, given)
         assert done.code == 2
         assert all(call in done.err for call in calls)
-    assert noeta("why", office.child, "c1").err.endswith("It has made no call yet.\n") or True

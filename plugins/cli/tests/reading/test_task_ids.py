@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +16,13 @@ IDS = ["abcd-1", "abcd-2", "abcd-3", "abcd-4", "abcd-5", "abcd-6", "abcd", "efgh
 
 
 @pytest.fixture(scope="module")
-def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    sqlite = pytest.importorskip("noeta_sqlite")
+def reader(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    from noeta_sqlite import SqliteReader, SqliteStore
+
     file = tmp_path_factory.mktemp("ids") / "n.db"
 
     async def fill() -> None:
-        store = sqlite.SqliteStore(file)
+        store = SqliteStore(file)
         line = Line(1, b'{"seq":1,"at":1,"extension":"core","kind":"x"}', "core.x")
         for id in IDS:
             await store.create(NewTask(task=id, agent="a", root=id, lines=[line]))
@@ -31,7 +31,7 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         await store.aclose()
 
     anyio.run(fill)
-    yield sqlite.SqliteReader(file)
+    return SqliteReader(file)
 
 
 @pytest.mark.parametrize(
@@ -69,11 +69,11 @@ def test_none_or_several_are_told_in_a_sentence(reader: Any, text: str, says: st
 
 
 def test_an_empty_store_has_no_last_task(tmp_path: Path) -> None:
-    sqlite = pytest.importorskip("noeta_sqlite")
+    from noeta_sqlite import SqliteReader, SqliteStore
 
     async def make() -> None:
-        await sqlite.SqliteStore(tmp_path / "n.db").aclose()
+        await SqliteStore(tmp_path / "n.db").aclose()
 
     anyio.run(make)
     with pytest.raises(Wrong, match="there is no task in this store yet"):
-        find_task(sqlite.SqliteReader(tmp_path / "n.db"), "last")
+        find_task(SqliteReader(tmp_path / "n.db"), "last")
