@@ -7,6 +7,7 @@ Run it after a change of a command. A test compares the two.
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -67,12 +68,13 @@ def _arguments(arguments: Sequence[click.Argument], ctx: click.Context) -> Itera
 def _options(options: Sequence[click.Option], ctx: click.Context) -> Iterator[str]:
     rows = []
     for each in options:
-        if each.hidden or each.name == "help":
+        if each.hidden or "--help" in each.opts:
             continue
         names = ", ".join(f"`{name}`" for name in [*each.opts, *each.secondary_opts])
         # In code, a line in a cell of a table is escaped all the same.
         value = "" if each.is_flag or each.count else f"`{_cell(each.make_metavar(ctx))}`"
-        again = " May be given more than once." if each.multiple else ""
+        told = "repeat" in (each.help or "").lower()
+        again = " May be given more than once." if each.multiple and not told else ""
         variable = each.envvar if isinstance(each.envvar, str) else ""
         variable = f" Also the variable `{variable}`." if variable else ""
         needed = " Needed." if each.required else ""
@@ -92,7 +94,7 @@ def _default(option: click.Option, ctx: click.Context) -> str:
 
 def _prose(text: str) -> str:
     """Help as Markdown: options and commands in code, which leaves their hyphens alone."""
-    text = text.replace("\b\n", "").replace("\f", "").strip()
+    text = inspect.cleandoc(text).replace("\b\n", "").replace("\f", "")
     text = re.sub(r"'(noeta(?: [^'\n]*)?)'", r"`\1`", text)
     pieces = text.split("`")
     for number in range(0, len(pieces), 2):

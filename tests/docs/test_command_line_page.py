@@ -17,7 +17,13 @@ from noeta_cli.main import cli
 ROOT = Path(__file__).parents[2]
 SCRIPT = runpy.run_path(str(Path(__file__).parent / "command_line.py"))
 PAGE = SCRIPT["PAGE"].read_text()
-SOURCES = [*(ROOT / "kernel" / "noeta").rglob("*.py"), *(ROOT / "plugins" / "cli" / "src").rglob("*.py")]
+SOURCES = [
+    path
+    for folder in (ROOT / "kernel" / "noeta", ROOT / "plugins" / "cli" / "src")
+    for path in folder.rglob("*.py")
+    # The kit sets variables of its own for what it tries.
+    if "testing" not in path.parts
+]
 TOP = click.Context(cli, info_name="noeta")
 
 
@@ -57,13 +63,6 @@ def test_every_command_and_option_says_what_it_does(name: str) -> None:
             option.name for option in each.params if isinstance(option, click.Option) and not option.help
         ]
         assert (each.name, silent) == (each.name, [])
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_help_of_all_commands_and_of_one_begin_alike(name: str) -> None:
-    # The one for the list is written a second time, so that the list imports no command.
-    first = " ".join((command(name).help or "").partition("\n\n")[0].split())
-    assert first.startswith(SHORT[name].rstrip("."))
 
 
 def test_every_exit_code_is_listed() -> None:

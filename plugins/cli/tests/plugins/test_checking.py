@@ -122,6 +122,8 @@ def test_each_plugin_of_a_file_is_checked(desk: Desk) -> None:
         ('"noeta-own"', '"own"', "The plugin 'own' is in own: name the distribution noeta-own"),
         ("[project]", "[project", "pyproject.toml is no TOML"),
         ("[project", "[other", "has no table [project]"),
+        ('dependencies = ["msgspec>=0.20", "noeta>=0.1,<0.2"]', "dependencies = 3", "does not need noeta"),
+        ('version = "0.1.0"\n', "dynamic = 3\n", "has no version"),
     ],
 )
 def test_what_is_wrong_with_the_metadata_is_told(package: Path, old: str, new: str, said: str) -> None:

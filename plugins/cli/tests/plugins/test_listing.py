@@ -126,6 +126,21 @@ def test_a_plugin_is_shown_with_its_settings_and_where_their_values_are_from(des
     assert "geheim" not in text
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        "record_types = 3",
+        'class Settings(msgspec.Struct):\n    most: "Nothing" = 3',
+        "def tools(self, view): return [3]",
+    ],
+)
+def test_a_plugin_that_is_not_as_it_should_be_is_shown_as_far_as_it_goes(desk: Desk, body: str) -> None:
+    desk.plugin("own", body)
+    run = desk.noeta("show", "own")
+    assert (run.status, run.out.splitlines()[1]) == (0, "  A plugin called own.")
+    assert "Traceback" not in run.err
+
+
 def test_a_plugin_that_needs_a_setting_is_shown_with_what_is_missing(desk: Desk) -> None:
     desk.plugin("own", "class Settings(msgspec.Struct):\n    place: str")
     run = desk.noeta("show", "own")

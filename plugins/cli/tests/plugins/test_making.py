@@ -104,16 +104,17 @@ def test_a_plugin_is_made_here_unless_another_folder_is_named(desk: Desk) -> Non
         ("exception", "its class would be Exception"),
         ("extension", "its class would be Extension"),
         ("tick", "its class would be Tick"),
-        ("checklist", "there is a plugin 'checklist' here already, of noeta-checklist"),
+        ("pebble", "there is a plugin 'pebble' here already, of noeta-stone"),
         ("own", "there is a plugin 'own' here already, of"),
         ("cli", "there is a module noeta_cli here already"),
-        ("sqlite", "there is a package noeta-sqlite here already"),
+        ("stone", "there is a package noeta-stone here already"),
     ],
 )
 def test_a_name_that_cannot_be_had_is_one_sentence_and_makes_nothing(
     desk: Desk, name: str, said: str
 ) -> None:
     desk.plugin("own")
+    desk.install("noeta-stone", "pebble", "")
     before = sorted(desk.project.iterdir())
     run = desk.noeta("new", name)
     assert (run.status, run.out) == (2, "")

@@ -68,13 +68,19 @@ def _imported(catalog: Catalog, entry: Entry) -> dict[str, Any]:
         "seconds": now.seconds,
         "about": inspect.cleandoc(vars(cls).get("__doc__") or "").partition("\n\n")[0],
         "hooks": [hook for hook in HOOKS if getattr(cls, hook) is not getattr(Extension, hook)],
-        "records": {kind: _fields(type_) for kind, type_ in (cls.record_types or {}).items()},
-        "settings": [*_settings(catalog, entry.name, cls)],
+        "tools": [],
+        "records": {},
+        "settings": [],
     }
     try:
+        facts["settings"] = [*_settings(catalog, entry.name, cls)]
+        facts["records"] = {kind: _fields(type_) for kind, type_ in (cls.record_types or {}).items()}
         facts["tools"] = _tools(catalog.extension(entry.name))
     except NoetaError as error:
-        facts |= {"tools": [], "reason": str(error)}
+        facts["reason"] = str(error)
+    except Exception as error:
+        # Whatever a class may hold, what is known by then is shown.
+        facts["reason"] = f"not all of it can be told: {type(error).__name__}: {error}"
     return facts
 
 

@@ -52,7 +52,7 @@ class Source(Struct, frozen=True, kw_only=True):
         if self.folder is None:
             return []
         files = sorted((self.path / "tests" / "samples").glob("*.jsonl"))
-        return [line for file in files for line in file.read_text(encoding="utf-8").splitlines() if line]
+        return [line for file in files for line in file.read_text(errors="replace").splitlines() if line]
 
 
 def read_source(path: Path) -> Source:

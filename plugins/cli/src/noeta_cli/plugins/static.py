@@ -52,10 +52,9 @@ def _metadata(source: Source) -> Iterator[str]:
         return
     if not isinstance(project.get("name"), str):
         yield f'{PROJECT} has no name: write name = "noeta-..." under [project].'
-    if "version" not in project and "version" not in project.get("dynamic", ()):
+    if "version" not in project and "version" not in _list(project.get("dynamic")):
         yield f'{PROJECT} has no version, which logs remember: write version = "0.1.0" under [project].'
-    dependencies = project.get("dependencies", ())
-    if not any(_REQUIRED.match(str(each)) for each in dependencies):
+    if not any(_REQUIRED.match(str(each)) for each in _list(project.get("dependencies"))):
         yield f'{PROJECT} does not need noeta: add "noeta>=0.1,<0.2" to dependencies.'
     if source.fault:
         yield source.fault
@@ -80,6 +79,10 @@ def _point(source: Source, name: str, point: str) -> Iterator[str]:
             yield f"The plugin {name!r} is in the package {top}: name the package {package}."
         if source.project["name"].lower().replace("_", "-") != distribution:
             yield f"The plugin {name!r} is in {source.project['name']}: name the distribution {distribution}."
+
+
+def _list(given: object) -> list[Any]:
+    return given if isinstance(given, list) else []
 
 
 def _imports(source: Source) -> Iterator[str]:
