@@ -15,7 +15,7 @@ from noeta.core.errors import SettingsError
 from noeta.core.extension import Extension
 from noeta.host.agents import Agents
 from noeta.host.catalog import EXTENSIONS, PROVIDERS, Catalog, Entry
-from noeta.host.plugin_source import Declared, declared
+from noeta.host.plugin_source import NO_TUPLE, Declared, declared
 from noeta.host.settings import Settings
 from noeta.host.trust import Trust, trust
 from noeta.toolkit.agent import Agent
@@ -552,8 +552,8 @@ def f():
     assert declared(source, "f.py") == [
         Declared(name="a", add_to=("*", "coder"), line=6),
         Declared(name="b", add_to=("*", "coder"), required=True, line=9),
-        Declared(name="c", line=12),
-        Declared(name="d", line=15),
+        Declared(name="c", line=12, fault=NO_TUPLE),
+        Declared(name="d", line=15, fault=NO_TUPLE),
     ]
 
 

@@ -85,7 +85,7 @@ class Filed(Offered):
         version = file.looked.sha256[:12]
         super().__init__(EXTENSIONS, self.said.name, version, str(file.path), file.path.stem, file.path.name)
         self.untrusted: str = file.looked.reason
-        self.reason: str = file.fault
+        self.reason: str = file.fault or self.said.fault
 
     @property
     def sha256(self) -> str:

@@ -7,18 +7,26 @@ import sys
 from collections.abc import Iterator
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 EXTENSIONS = {"Extension", "ToolSet"}
 """The names of noeta that plugins derive from."""
 
 
+NO_TUPLE = "its add_to is not written out as a tuple of names, such as ('coder',)"
+
+
 class Declared(Struct, frozen=True, kw_only=True):
-    """A class that looks like a plugin, with what it says of itself, and the line it begins in."""
+    """A class that looks like a plugin, with what it says of itself, and the line it begins in.
+
+    `fault` says why it is of no use.
+    """
 
     name: str
     add_to: tuple[str, ...] = ()
     required: bool = False
     line: int = 0
+    fault: str = ""
 
 
 def declared(data: bytes, file: str) -> list[Declared]:
@@ -36,14 +44,13 @@ def declared(data: bytes, file: str) -> list[Declared]:
         if not bases:
             continue
         inherited = plugins.get(bases[0].id, {}) if isinstance(bases[0], ast.Name) else {}
-        plugins[node.name] = said = inherited | dict(_literals(node))
+        plugins[node.name] = said = inherited | dict(_attributes(node))
         # A class that others derive from has no name of its own.
-        if isinstance(name := said.get("name"), str) and "name" in dict(_literals(node)):
-            joins, required = said.get("add_to"), said.get("required") is True
-            add_to = (
-                tuple(each for each in joins if isinstance(each, str)) if isinstance(joins, tuple) else ()
-            )
-            found.append(Declared(name=name, add_to=add_to, required=required, line=node.lineno))
+        if isinstance(name := said.get("name"), str) and "name" in dict(_attributes(node)):
+            joins, required = said.get("add_to", ()), said.get("required") is True
+            fits = isinstance(joins, tuple) and all(isinstance(each, str) for each in joins)
+            made = Declared(name=name, required=required, line=node.lineno)
+            found.append(replace(made, add_to=joins) if fits else replace(made, fault=NO_TUPLE))
     return found
 
 
@@ -70,8 +77,8 @@ def _is_plugin(base: ast.expr, strangers: set[str], plugins: dict[str, dict[str,
             return False
 
 
-def _literals(node: ast.ClassDef) -> Iterator[tuple[str, object]]:
-    """The attributes of a class whose values are written out."""
+def _attributes(node: ast.ClassDef) -> Iterator[tuple[str, object]]:
+    """The attributes of a class, with their values where these are written out, else None."""
     for item in node.body:
         match item:
             case ast.Assign(targets=[ast.Name(id=name)], value=value):
@@ -83,4 +90,4 @@ def _literals(node: ast.ClassDef) -> Iterator[tuple[str, object]]:
         try:
             yield name, ast.literal_eval(value)
         except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
-            continue
+            yield name, None
