@@ -43,7 +43,7 @@ class Desk:
             path.mkdir(parents=True)
         self._monkeypatch, self._capsys = monkeypatch, capsys
         monkeypatch.setenv("NOETA_HOME", str(self.home))
-        for key in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY"):
+        for key in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "PYTHONDONTWRITEBYTECODE"):
             monkeypatch.delenv(key, raising=False)
         monkeypatch.chdir(self.project)
         monkeypatch.syspath_prepend(self.site)

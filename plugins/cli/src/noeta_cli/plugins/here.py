@@ -54,14 +54,9 @@ def agents_here(catalog: Catalog, only: str | None = None) -> list[Agent]:
 
 
 def of_agent(catalog: Catalog, agent: Agent) -> list[str]:
-    """The names of an agent's plugins, those of files that join it last, as far as they can be had."""
+    """The names of an agent's plugins, whether they can be had or not, those of files that join it last."""
     named = [each if isinstance(each, str) else each.name for each in agent.plugins]
-    given = {each.name for each in agent.plugins if not isinstance(each, str)}
-    return [
-        name
-        for name in dict.fromkeys([*named, *catalog.joining(agent.name)])
-        if name in given or ((entry := catalog.find(name)) is not None and entry.state in USABLE)
-    ]
+    return list(dict.fromkeys([*named, *catalog.joining(agent.name)]))
 
 
 def put_together(catalog: Catalog, agent: Agent) -> Agents:

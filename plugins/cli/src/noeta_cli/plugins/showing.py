@@ -103,7 +103,7 @@ def _settings(catalog: Catalog, name: str, cls: type[Extension]) -> Iterator[dic
 
     settings = catalog.settings
     if (enabled := settings.value("plugins", name, "enabled")) is not None:
-        yield {"name": "enabled", "type": "bool", "default": True, **_value(shown(enabled), enabled.place)}
+        yield {"name": "enabled", "type": "bool", "default": True, **_value(enabled.value, enabled.place)}
     if cls.Settings is None:
         return
     hints, added_up = get_type_hints(cls.Settings), of_every_place(cls.Settings)

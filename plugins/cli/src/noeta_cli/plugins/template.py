@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import keyword
 import os
 import re
 import shutil
@@ -56,7 +55,7 @@ class Names:
             )
         if self.name == KERNEL:
             return f"the name {self.name!r} is the kernel's; choose another one."
-        if keyword.iskeyword(self.cls) or hasattr(builtins, self.cls) or self.cls in words():
+        if hasattr(builtins, self.cls) or self.cls in words():
             why = f"its class would be {self.cls}, and that name has another meaning in its modules"
             return f"{self.name!r} cannot be made: {why}; choose another name, such as {self.name}-plugin."
         return ""

@@ -35,13 +35,10 @@ def trust(paths: Sequence[Path], withdraw: bool, yes: bool, as_json: bool) -> in
     from noeta.host.trust import Trust
 
     places = find_places(os.environ, Path.cwd())
-    judged = Trust(places)
-    if judged.fault:
-        raise click.ClickException(judged.fault)
     if withdraw:
         return _withdraw(places, paths, yes=yes, as_json=as_json)
-    looked = _chosen(places, judged.project_files(), paths)
     known = _known(places)
+    looked = _chosen(places, Trust(places).project_files(), paths)
     wanted = [each for each in looked if not each.counts and each.sha256]
     if as_json:
         show_json([_facts(each, known) for each in looked])
