@@ -36,7 +36,7 @@ def test_each_entry_has_its_state_and_the_agents_that_have_it(desk: Desk) -> Non
     own, theirs = desk.plugin("own"), desk.plugin("theirs", own=False)
     off, broken = desk.plugin("off"), desk.plugin("broken", "):")
     desk.install("noeta-packaged", "packaged", TOOL_OF_A_PACKAGE)
-    desk.own('[agents.looker]\nplugins = ["packaged"]\n[plugins.off]\nenabled = false\n')
+    desk.own('[agents.looker]\nplugins = ["packaged", "off"]\n[plugins.off]\nenabled = false\n')
     found = entries(desk)
     kept = {name: (found[name]["state"], found[name]["agents"], found[name]["path"]) for name in found}
     assert kept["own"] == ("not imported", ["coder", "looker"], str(own))
