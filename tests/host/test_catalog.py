@@ -68,6 +68,15 @@ def test_listing_names_what_every_distribution_offers_and_imports_none_of_it(sit
     ]
 
 
+def test_a_distribution_of_the_old_form_is_listed_too(site: Any) -> None:
+    info = site.folder / "noeta_old-1.2.egg-info"
+    info.mkdir()
+    (info / "PKG-INFO").write_text("Metadata-Version: 2.1\nName: noeta-old\nVersion: 1.2\n")
+    (info / "entry_points.txt").write_text("[noeta.extensions]\nold = old_m:Old\n")
+    [entry] = of(Catalog(), "noeta-old")
+    assert (entry.name, entry.version, entry.state) == ("old", "1.2", "not imported")
+
+
 def test_installed_packages_are_looked_at_only_when_a_name_is_asked_for(site: Any) -> None:
     run = site.run("""
         import sys

@@ -16,7 +16,7 @@ def goal(reader: Reader, row: TaskRow) -> str:
 
     The history that a task continues does not count.
     """
-    for line in reader.read(row.task, row.through, only=["core.received"], limit=LOOKED):
+    for line in reader.read(row.task, only=["core.received"], limit=LOOKED):
         if line.message:
             envelope = decode(line)
             if envelope.blob:

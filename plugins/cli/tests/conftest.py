@@ -136,7 +136,6 @@ class Cli:
 @pytest.fixture
 def noeta(tmp_path: Path) -> Iterator[Cli]:
     """The command `noeta`, with the store of a plugin that is installed."""
-    pytest.importorskip("noeta_sqlite")
     cli = Cli(tmp_path)
     yield cli
     cli.end()

@@ -24,10 +24,11 @@ from noeta_cli.task_ids import find_task, task_argument
 @click.option("--force", is_flag=True, help="Replace a file that is there.")
 @store_option
 def export(task: str, file: str | None, force: bool, store: str | None) -> None:
-    """Write a task's whole log to FILE, as JSON lines; `-` is standard output. Prints the name of the file.
+    """Write a task's whole log to a file, as JSON lines. Prints the name of the file.
 
-    TASK is an id, the beginning of one, or `last`. FILE is TASK.jsonl in this folder unless it is given. It
-    holds what the task continues too, and every blob. It is there when it is whole, or not at all.
+    TASK is an id, the beginning of one, or `last`. FILE is TASK.jsonl in this folder unless it is given, and
+    `-` is standard output. It holds what the task goes on from too, and every blob. It is there when it is
+    whole, or not at all.
     """
     from noeta.host.export import exported
 

@@ -59,11 +59,12 @@ def note(text: str) -> None:
     click.echo(f"noeta: {clean(text)}", err=True)
 
 
-def show_json(value: Any) -> None:
-    """Print one JSON value on a line of its own. What JSON does not know is told in words."""
+def show_json(value: Any, *, pretty: bool = False) -> None:
+    """Print one JSON value, on one line unless `pretty`. What JSON does not know is told in words."""
     import msgspec
 
     data = msgspec.json.encode(value, enc_hook=repr)
+    data = msgspec.json.format(data) if pretty else data
     if is_terminal():
         # JSON lets these stand as they are.
         text = data.decode()

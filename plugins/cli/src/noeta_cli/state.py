@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from noeta_cli.output import note, show, show_json
+from noeta_cli.output import note, show_json
 from noeta_cli.readers import Opened, Wrong, reading
 from noeta_cli.stores import json_option, store_option
 from noeta_cli.task_ids import find_task, task_argument
@@ -50,12 +50,7 @@ def state(task: str, at: int | None, plugin: str | None, as_json: bool, store: s
         raise Wrong(f"the state of task {row.task!r} has no plugin {plugin!r}{hint}.")
     for name, problem in folded.broken.items():
         note(f"the state of plugin {name!r} is frozen at record {problem.seq}: {problem.why}")
-    if as_json:
-        show_json(value)
-        return
-    import msgspec
-
-    show(msgspec.json.format(msgspec.json.encode(value, enc_hook=repr)).decode())
+    show_json(value, pretty=not as_json)
 
 
 def _agents(opened: Opened, agent: str) -> Agents:

@@ -101,9 +101,11 @@ def respond(request: Any) -> Any:
         return reply("", call("fetch", url="long.example"))
     if "ask me" in said:
         return reply("", call("fetch", url="secret.example"), call("choose"))
+    if "somebody who asks" in said:
+        return reply("", call("delegate", what="Please ask me."))
     if "others" in said:
         return reply("", call("delegate", what="Look at good.example."), call("remind"))
-    return "Here it is: \x1b]0;owned\x07done."
+    return "Here it is: \x1b]0;owned\x07done.\x9b2J"
 
 
 @dataclass(frozen=True)
@@ -118,6 +120,9 @@ class Office:
     asks: str
     parent: str
     child: str
+    waits: str
+    """Its child asks."""
+    asker: str
 
     @property
     def url(self) -> str:
@@ -145,6 +150,9 @@ def office(tmp_path_factory: pytest.TempPathFactory) -> Office:
 
     async def run() -> dict[str, str]:
         async with Host([agent], store=f"sqlite:{home / 'n.db'}", **given) as host:
+            waits = (await host.run("clerk", "Find somebody who asks.")).task
+            [asker] = await host.tasks(parent=waits)
+            await host.wait(asker.task)
             ended = (await host.run("clerk", "Look at both.", one_shot=True)).task
             idle = (await host.run("clerk", "Look at a long one.")).task
             fork = await host.fork(idle)
@@ -155,7 +163,7 @@ def office(tmp_path_factory: pytest.TempPathFactory) -> Office:
             await host.wait(child.task)
             await host.wait(parent)
             ids = {"ended": ended, "idle": idle, "fork": fork, "asks": asks}
-            return {**ids, "parent": parent, "child": child.task}
+            return {**ids, "parent": parent, "child": child.task, "waits": waits, "asker": asker.task}
 
     return Office(home=home, db=home / "n.db", **anyio.run(run))
 

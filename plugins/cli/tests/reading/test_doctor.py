@@ -123,8 +123,10 @@ def test_the_model_is_named_with_the_reason_and_asked_whether_it_is_there(
         "from noeta.toolkit.provider import ProviderError\n"
         "class Thinks(ScriptedProvider):\n"
         "    def check(self, model):\n"
-        "        if model != 'here':\n"
+        "        if model == 'gone':\n"
         "            raise ProviderError('invalid', f'the file of {model} is not there')\n"
+        "        if model == 'odd':\n"
+        "            raise KeyError('odd')\n"
         "def open_it(settings):\n    return Thinks([])\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path / "site"))
@@ -135,6 +137,12 @@ def test_the_model_is_named_with_the_reason_and_asked_whether_it_is_there(
         assert finding["text"].startswith(f"The model is thinks:{model}, since ")
         assert way_out in finding["way_out"]
 
+    (home / "noeta.toml").write_text('model = "thinks:odd"\n')
+    told = found(noeta("doctor", "--json", store=""))
+    assert statuses(told["doctor"]) == ["fail"]
+    assert told["doctor"][0]["text"] == "KeyError: 'odd'"
+    assert "disk" in told
+
 
 def test_a_trust_file_that_others_may_write_fails(noeta: Any, home: Path) -> None:
     (home / "trust.json").write_text('{"version":1,"trusted":[]}')
@@ -143,6 +151,13 @@ def test_a_trust_file_that_others_may_write_fails(noeta: Any, home: Path) -> Non
     [finding] = found(done)["trust"]
     assert finding["status"] == "fail"
     assert "anybody may write to it" in finding["text"]
+
+
+def test_warnings_stand_among_the_findings_alone(process: Any, tmp_path: Path) -> None:
+    (tmp_path / "noeta.toml").write_text('model = "x:y"\n')
+    out, said = process("doctor").communicate(timeout=60)
+    assert "warn  settings" in out
+    assert said == ""
 
 
 def test_the_exit_code_comes_out_of_the_process(process: Any) -> None:

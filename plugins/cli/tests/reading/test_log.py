@@ -49,6 +49,12 @@ def test_raw_is_what_is_stored(noeta: Any, office: Any) -> None:
     assert noeta("log", office.ended, "--raw").out.splitlines() == stored
 
 
+def test_raw_on_a_terminal_moves_it_no_more_than_the_rest(noeta: Any, office: Any, monkeypatch: Any) -> None:
+    raw = noeta("log", office.ended, "--raw").out
+    monkeypatch.setattr("noeta_cli.log.is_terminal", lambda: True)
+    assert noeta("log", office.ended, "--raw").out == raw.replace("\x9b2J", "") != raw
+
+
 def test_a_task_that_goes_on_from_another_has_its_records_first(noeta: Any, office: Any) -> None:
     base = noeta("log", office.idle, "--raw").out
     fork = noeta("log", office.fork, "--raw").out

@@ -40,6 +40,12 @@ def test_what_waits_has_the_line_that_answers_it(noeta: Any, office: Any) -> Non
     assert "Where to?" in out
 
 
+def test_what_children_ask_is_asked_too(noeta: Any, office: Any) -> None:
+    out = noeta("show", office.waits).out
+    lines = [shlex.split(line) for line in out.splitlines() if line.strip().startswith("noeta answer ")]
+    assert [line[2] for line in lines] == [office.asker, office.asker]
+
+
 def test_children_and_timers_are_there(noeta: Any, office: Any) -> None:
     out = noeta("show", office.parent).out
     assert f"  {office.child}  clerk  ended" in out

@@ -14,9 +14,10 @@ def test_the_newest_comes_first_and_a_child_is_marked(noeta: Any, office: Any) -
     rows = done.out.splitlines()
     assert rows[0].split() == ["TASK", "STATUS", "AGENT", "AGE", "GOAL"]
     ids = [row.replace("└ ", "").split()[0] for row in rows[1:]]
-    assert ids == [office.child, office.parent, office.asks, office.fork, office.idle, office.ended]
+    named = [office.child, office.parent, office.asks, office.fork, office.idle, office.ended]
+    assert ids == [*named, office.asker, office.waits]
     assert rows[1].startswith("└ ")
-    assert not any(row.startswith("└") for row in rows[2:])
+    assert [row.startswith("└") for row in rows[2:]] == [False] * 5 + [True, False]
     assert "waiting (question)" in rows[3]
     assert rows[3].endswith("Please ask me.")
     assert rows[4].endswith(f"(goes on from {office.idle})")
@@ -27,7 +28,7 @@ def test_the_newest_comes_first_and_a_child_is_marked(noeta: Any, office: Any) -
 def test_a_limit_says_how_many_more_there_are(noeta: Any, office: Any) -> None:
     done = noeta("tasks", "--limit", "1")
     assert [line.split()[0] for line in done.out.splitlines()[1:]] == ["└"]
-    assert done.err == "noeta: 5 more; --all shows them.\n"
+    assert done.err == "noeta: 7 more; --all shows them.\n"
     assert noeta("tasks", "--limit", "1", "--all").err == ""
 
 
