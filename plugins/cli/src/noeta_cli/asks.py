@@ -11,6 +11,7 @@ from noeta_cli.readers import Wrong
 from noeta_cli.task_ids import every
 
 if TYPE_CHECKING:
+    from noeta import TaskState
     from noeta.host.outcome import Asked
     from noeta.toolkit.store import Reader
 
@@ -18,14 +19,20 @@ VERDICTS = ("allow", "deny")
 INPUT_CHARS = 200
 
 
-def asks_of(reader: Reader, task: str) -> list[Asked]:
-    """The calls of a task and of its children that wait for a person, whatever else goes on."""
+def state_of(reader: Reader, task: str) -> TaskState:
+    """The state of a task as far as it is the kernel's, for which no plugin is needed."""
     from noeta.host.agents import Agents
     from noeta.host.at_once import at_once, looking
-    from noeta.host.outcome import asked_of
     from noeta.host.reading import Reader as Reading
 
-    found = [*asked_of(at_once(Reading(looking(reader), Agents([])).state(task)))]
+    return at_once(Reading(looking(reader), Agents([])).state(task))
+
+
+def asks_of(reader: Reader, task: str) -> list[Asked]:
+    """The calls of a task and of its children that wait for a person, whatever else goes on."""
+    from noeta.host.outcome import asked_of
+
+    found = list(asked_of(state_of(reader, task)))
     for child in every(reader, parent=task):
         if child.status != "ended":
             found += asks_of(reader, child.task)

@@ -135,8 +135,7 @@ class Cli:
 
 @pytest.fixture
 def noeta(tmp_path: Path) -> Iterator[Cli]:
-    """The command `noeta`, with the store of a plugin that is installed."""
-    pytest.importorskip("noeta_sqlite")
+    """The command `noeta` in a world of its own."""
     cli = Cli(tmp_path)
     yield cli
     cli.end()
