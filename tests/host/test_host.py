@@ -22,6 +22,8 @@ from noeta.core.ports import Delta, ModelRequest
 from noeta.core.records import Notice, Recorded
 from noeta.core.tool import Park, ToolContext, ToolFlags, ToolOutput, text_output
 from noeta.core.view import TaskView
+from noeta.host import following
+from noeta.host.following import Followers
 from noeta.host.host import Host
 from noeta.host.models import Reset
 from noeta.testing.clock import FrozenClock, SeededIds
@@ -381,6 +383,25 @@ async def test_a_childs_question_is_an_ask_of_its_parent() -> None:
         assert (await host.wait(outcome.task)).text == "All done."
 
 
+async def test_a_child_is_in_the_queue_of_its_parent_unless_it_is_sent_elsewhere() -> None:
+    def spawn(ctx: ToolContext) -> ToolOutput:
+        assert ctx.spawn
+        ctx.spawn("agent", "here", background=True)
+        ctx.spawn("agent", "there", background=True, queue="theirs")
+        return text_output("begun")
+
+    world = World([reply("", call("spawn")), "Begun.", "Done."], Tool("spawn", spawn), queues=["mine"])
+    async with world.host as host:
+        parent = await host.start("agent", "go", queue="mine")
+        await host.wait(parent)
+        rows = await host.tasks(parent=parent)
+        assert {row.queue for row in rows} == {"mine", "theirs"}
+        # Who runs the parent alone runs the one that is with it.
+        mine, theirs = sorted(rows, key=lambda row: row.queue)
+        assert (await host.wait(mine.task)).status == "done"
+        assert (await host.tasks(status="ready"))[0].task == theirs.task
+
+
 async def test_an_interrupt_ends_the_turn_and_a_cancel_the_task() -> None:
     world = World([reply("", call("ask"))], Asking())
     async with world.host as host:
@@ -537,6 +558,24 @@ async def test_who_comes_late_sees_the_reply_under_way_from_its_beginning() -> N
     deltas = [piece.text for piece in seen if isinstance(piece, Delta)]
     assert answer.startswith("".join(deltas))
     assert deltas[0].startswith("A long")
+
+
+async def test_a_reply_is_told_from_its_beginning_or_not_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(following, "MAX_PIECES", 4)
+    followers = Followers()
+    with followers.of("t") as early:
+        for number in range(9):
+            followers.tell("t", 3, Delta(kind="text", text=str(number)))
+        with followers.of("t") as late:
+            followers.tell("t", 3, Delta(kind="text", text="9"))
+            assert (early.take(), late.take()) == ([(3, Reset())], [])
+            # Another attempt, and another reply, are whole again.
+            followers.tell("t", 3, Reset())
+            followers.tell("t", 3, Delta(kind="text", text="again"))
+            followers.tell("t", 8, Delta(kind="text", text="next"))
+            for each in (early, late):
+                texts = [piece.text for _, piece in each.take() if isinstance(piece, Delta)]
+                assert texts == ["again", "next"]
 
 
 async def test_a_model_that_falls_silent_is_asked_again() -> None:

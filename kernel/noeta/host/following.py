@@ -28,17 +28,24 @@ class Followers:
     def __init__(self) -> None:
         self._followers: dict[str, set[_Follower]] = {}
         self._under_way: dict[str, list[tuple[int, Live]]] = {}
+        # Whose reply under way is too long to be told from its beginning, and the seq it is told at.
+        self._too_long: dict[str, int] = {}
 
     def tell(self, task: str, seq: int, piece: object) -> None:
         """A piece of a task that is at `seq`; None when the task does not run here any more."""
         if piece is None:
             self._under_way.pop(task, None)
+            self._too_long.pop(task, None)
             return
         assert isinstance(piece, Live)
         known = self._under_way.setdefault(task, [])
-        if isinstance(piece, Reset) or (known and known[-1][0] != seq) or len(known) >= MAX_PIECES:
+        if isinstance(piece, Reset) or self._too_long.get(task, seq) != seq:
+            self._too_long.pop(task, None)
+        if len(known) >= MAX_PIECES:
+            self._too_long[task] = seq
+        if isinstance(piece, Reset) or task in self._too_long or (known and known[-1][0] != seq):
             known.clear()
-        if not isinstance(piece, Reset):
+        if not isinstance(piece, Reset) and task not in self._too_long:
             known.append((seq, piece))
         for follower in self._followers.get(task, ()):
             follower.add(seq, piece)
@@ -46,7 +53,7 @@ class Followers:
     @contextmanager
     def of(self, task: str) -> Iterator[_Follower]:
         """One more follower of the task."""
-        follower = _Follower(list(self._under_way.get(task, ())))
+        follower = _Follower(list(self._under_way.get(task, ())), self._too_long.get(task))
         self._followers.setdefault(task, set()).add(follower)
         try:
             yield follower
@@ -57,17 +64,26 @@ class Followers:
 
 
 class _Follower:
-    """The pieces that one follower has not taken yet."""
+    """The pieces that one follower has not taken yet.
 
-    def __init__(self, pieces: list[tuple[int, Live]]) -> None:
+    A reply is told from its beginning or not at all: the rest of one whose beginning is lost, told at the seq
+    `lost`, is left to its record.
+    """
+
+    def __init__(self, pieces: list[tuple[int, Live]], lost: int | None = None) -> None:
         self.bell = Bell()
-        self._pieces = pieces
+        self._pieces, self._lost = pieces, lost
 
     def add(self, seq: int, piece: Live) -> None:
+        if isinstance(piece, Reset) or self._lost not in (None, seq):
+            self._lost = None
+        if self._lost is not None:
+            return
         if len(self._pieces) >= MAX_PIECES:
             # Who does not listen gets the records alone.
-            self._pieces = [(seq, Reset())]
-        self._pieces.append((seq, piece))
+            self._pieces, self._lost = [(seq, Reset())], seq
+        else:
+            self._pieces.append((seq, piece))
         self.bell.ring()
 
     def take(self) -> list[tuple[int, Live]]:

@@ -9,21 +9,22 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from noeta_cli.asks import answer_line, asks_of, read_words, shown_ask
-from noeta_cli.opening import acting, find_task, whoami
+from noeta_cli.opening import acting, whoami
 from noeta_cli.output import note, one_line, show
+from noeta_cli.readers import Wrong, reading
 from noeta_cli.stores import store_option
+from noeta_cli.task_ids import find_task, task_argument
 
 if TYPE_CHECKING:
     from noeta.host.host import Host
     from noeta.host.outcome import Asked
-    from noeta.toolkit.store import Store
 
 CALL = re.compile(r"c\d+_\d+(_[0-9a-f]*)?")
 """What the id of a call looks like, or the beginning of one."""
 
 
 @click.command(short_help="Answer a question that a task waits with.")
-@click.argument("task")
+@task_argument
 @click.argument("words", metavar="[CALL] [allow|deny|ANSWER...]", nargs=-1)
 @click.option("--by", metavar="NAME", help="Who answers; without it, who is logged in.")
 @click.option("--reason", metavar="TEXT", default="", help="Told to the model.")
@@ -36,32 +37,31 @@ def answer(task: str, words: tuple[str, ...], store: str | None, by: str | None,
     words; deny refuses to answer. Without an answer, what waits is listed. CALL is needed when several wait.
     """
 
-    async def verb(host: Host, opened: Store) -> None:
-        name = await find_task(opened, task)
-        asks = await asks_of(host, name)
-        if not words:
-            _list(name, asks, store)
+    with reading(store) as opened:
+        name = find_task(opened.reader, task)
+        asks = asks_of(opened.reader, name)
+        asked, rest = _meant(name, asks, words, store) if words else (None, ())
+        if asked is None or not rest:
+            _list(name, [asked] if asked else asks, store)
             return
-        asked, rest = _meant(name, asks, words, store)
-        if not rest:
-            _list(name, [asked], store)
-            return
-        given = read_words(asked, rest)
-        await host.answer(asked.task, asked.call, given, by=by or whoami(), park=asked.park, **more)
-        note(f"answered; a worker goes on with the task, or: noeta run --resume {name}")
+        given, call = read_words(asked, rest), asked
 
-    acting(verb, store)
+        async def verb(host: Host) -> None:
+            await host.answer(call.task, call.call, given, by=by or whoami(), park=call.park, **more)
+
+        acting(verb, opened)
+    note(f"answered; a worker goes on with the task, or: noeta run --resume {name}")
 
 
 def _meant(
     task: str, asks: Sequence[Asked], words: Sequence[str], store: str | None
 ) -> tuple[Asked, Sequence[str]]:
-    """The call that the words answer, and the words left. Raises `click.ClickException`."""
+    """The call that the words answer, and the words left. Raises `Wrong`."""
     if CALL.fullmatch(words[0]):
         found = [asked for asked in asks if asked.call.startswith(words[0])]
         if len(found) == 1:
             return found[0], words[1:]
-        raise click.ClickException(
+        raise Wrong(
             f"call {words[0]!r} of task {task} does not wait for an answer{_others(asks)}"
             if not found
             else f"{words[0]!r} begins {len(found)} calls{_others(found)}"
@@ -69,9 +69,9 @@ def _meant(
     if len(asks) == 1:
         return asks[0], words
     if not asks:
-        raise click.ClickException(f"nothing of task {task} waits for an answer")
+        raise Wrong(f"nothing of task {task} waits for an answer")
     lines = "; ".join(answer_line(asked, store) for asked in asks)
-    raise click.ClickException(f"{len(asks)} calls wait, so name one: {lines}")
+    raise Wrong(f"{len(asks)} calls wait, so name one: {lines}")
 
 
 def _others(asks: Sequence[Asked]) -> str:

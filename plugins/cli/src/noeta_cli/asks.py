@@ -6,33 +6,36 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from noeta_cli.output import one_line
+from noeta_cli.readers import Wrong
+from noeta_cli.task_ids import every
 
 if TYPE_CHECKING:
-    from noeta.host.host import Host
+    from noeta import TaskState
     from noeta.host.outcome import Asked
+    from noeta.toolkit.store import Reader
 
 VERDICTS = ("allow", "deny")
 INPUT_CHARS = 200
 
 
-async def asks_of(host: Host, task: str) -> list[Asked]:
-    """The calls of a task and of its children that wait for a person, whatever else goes on."""
-    from noeta.host.outcome import Asked
+def state_of(reader: Reader, task: str) -> TaskState:
+    """The state of a task as far as it is the kernel's, for which no plugin is needed."""
+    from noeta.host.agents import Agents
+    from noeta.host.at_once import at_once, looking
+    from noeta.host.reading import Reader as Reading
 
-    found = [
-        Asked(task=task, call=call.id, park=call.park, name=call.name, on=call.on, detail=call.detail)
-        for call in (await host.state(task)).open_calls
-        if call.status == "parked" and call.on != "children"
-    ]
-    last = None
-    while children := await host.tasks(parent=task, after=last):
-        for child in children:
-            if child.status != "ended":
-                found += await asks_of(host, child.task)
-        last = children[-1]
+    return at_once(Reading(looking(reader), Agents([])).state(task))
+
+
+def asks_of(reader: Reader, task: str) -> list[Asked]:
+    """The calls of a task and of its children that wait for a person, whatever else goes on."""
+    from noeta.host.outcome import asked_of
+
+    found = list(asked_of(state_of(reader, task)))
+    for child in every(reader, parent=task):
+        if child.status != "ended":
+            found += asks_of(reader, child.task)
     return found
 
 
@@ -84,14 +87,16 @@ def answer_line(asked: Asked, store: str | None = None) -> str:
 
 
 def read_words(asked: Asked, words: Sequence[str]) -> str | dict[str, Any]:
-    """A verdict or values, of the words that a person said. Raises `click.ClickException`.
+    """A verdict or values, of the words that a person said. Raises `Wrong`.
 
     A question takes one word each, several for a single one with `multiSelect`. A word is an option, its
     number, or a text of the person's own. `deny` refuses to answer.
     """
     if asked.on == "approval":
         if len(words) != 1 or words[0] not in VERDICTS:
-            raise _unfit(f"{' '.join(words)!r} is no verdict{_meant(' '.join(words), VERDICTS)}; {_either()}")
+            raise Wrong(
+                f"{' '.join(words)!r} is no verdict{_meant(' '.join(words), VERDICTS)}; say allow or deny"
+            )
         return words[0]
     questions = questions_of(asked)
     offered = {label for question in questions for label in labels_of(question)}
@@ -100,12 +105,12 @@ def read_words(asked: Asked, words: Sequence[str]) -> str | dict[str, Any]:
     if not questions:
         pairs = [word.partition("=") for word in words]
         if not pairs or not all(key and equals for key, equals, _ in pairs):
-            raise _unfit(f"{asked.name} waits for values; write KEY=VALUE for each")
+            raise Wrong(f"{asked.name} waits for values; write KEY=VALUE for each")
         return {key: value for key, _, value in pairs}
     if len(questions) == 1 and questions[0].get("multiSelect"):
         return {questions[0]["question"]: [_chosen(questions[0], word) for word in words]}
     if len(words) != len(questions):
-        raise _unfit(
+        raise Wrong(
             f"{asked.name} asks {_count(len(questions), 'question')} and got {_count(len(words), 'answer')}; "
             "put each answer in quotes"
         )
@@ -122,15 +127,15 @@ def _chosen(question: Mapping[str, Any], text: str) -> str:
     if text.isdecimal() and labels:
         if 1 <= int(text) <= len(labels):
             return labels[int(text) - 1]
-        raise _unfit(f"there is no option {text}; there are {len(labels)}: {', '.join(labels)}")
+        raise Wrong(f"there is no option {text}; there are {len(labels)}: {', '.join(labels)}")
     for label in labels:
         if label.casefold() == text.casefold():
             return label
     # Own words are welcome. What is nearly an option is a slip, and an answer cannot be taken back.
     if hint := _meant(text, labels):
-        raise _unfit(f"{text!r} is no option{hint}; there are: {', '.join(labels)}")
+        raise Wrong(f"{text!r} is no option{hint}; there are: {', '.join(labels)}")
     if not text.strip():
-        raise _unfit("an answer is empty")
+        raise Wrong("an answer is empty")
     return text
 
 
@@ -140,13 +145,5 @@ def _meant(text: str, known: Sequence[str]) -> str:
     return meant(text, known)
 
 
-def _either() -> str:
-    return "say 'allow' or 'deny'"
-
-
 def _count(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
-
-
-def _unfit(text: str) -> click.ClickException:
-    return click.ClickException(text)

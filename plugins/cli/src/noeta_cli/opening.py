@@ -1,4 +1,4 @@
-"""Opening the store of a command that acts, and finding tasks in it."""
+"""Opening the store of a command that acts."""
 
 from __future__ import annotations
 
@@ -7,32 +7,31 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import click
-
-from noeta_cli.stores import read_settings, store_url
+from noeta_cli.readers import Wrong
+from noeta_cli.task_ids import every
 
 if TYPE_CHECKING:
+    from noeta.host.catalog import Catalog
     from noeta.host.host import Host
-    from noeta.host.settings import Settings
-    from noeta.toolkit.store import Store, TaskRow
+    from noeta.toolkit.store import Reader, Store
+    from noeta_cli.readers import Opened
 
 T = TypeVar("T")
-PAGE = 1_000
-NEWEST = "last"
+OURS = ("sqlite", "local", "llamacpp", "anthropic", "openai")
+"""What is usually used and may not be installed, by name."""
 
 
-def acting(verb: Callable[[Host, Store], Awaitable[T]], store: str | None) -> T:
-    """Run a verb of a host that runs no task itself and needs no plugin, on the store of the command."""
+def acting(verb: Callable[[Host], Awaitable[T]], opened: Opened) -> T:
+    """Run a verb of a host that runs no task itself and needs no plugin."""
 
     async def run() -> T:
         from noeta.host.host import Host
 
-        settings = read_settings()
         async with (
-            opened(settings, store_url(settings, store)) as opened_store,
-            Host([], store=opened_store, works=False) as host,
+            opening(opened.catalog, opened.url) as store,
+            Host([], store=store, works=False) as host,
         ):
-            return await verb(host, opened_store)
+            return await verb(host)
 
     return alone(run)
 
@@ -51,19 +50,17 @@ def alone(main: Callable[..., Awaitable[T]], *arguments: Any) -> T:
 
 
 @asynccontextmanager
-async def opened(settings: Settings, url: str) -> AsyncIterator[Store]:
+async def opening(catalog: Catalog, url: str) -> AsyncIterator[Store]:
     """The store that a URL names, for the length of a block. Raises what `Catalog.store` raises."""
     import anyio
 
-    from noeta.host.catalog import STORES, Catalog
     from noeta.toolkit.in_memory import InMemoryStore
     from noeta.toolkit.system import RandomIds, SystemClock
 
     if url == "memory:":
         store: Store = InMemoryStore(SystemClock(), RandomIds())
     else:
-        catalog = Catalog(settings)
-        must_have(catalog, STORES, url.partition(":")[0], "the store")
+        check_store(catalog, url)
         store = catalog.store(url)
     try:
         yield store
@@ -72,63 +69,32 @@ async def opened(settings: Settings, url: str) -> AsyncIterator[Store]:
             await store.aclose()
 
 
-def must_have(catalog: Any, group: str, name: str, what: str) -> None:
+def must_have(catalog: Catalog, group: str, name: str, what: str) -> None:
     """Say how to install what is released with noeta and is not there. Others are left to the catalog."""
-    if name in {"sqlite", "local", "llamacpp", "anthropic", "openai"} and catalog.find(name, group) is None:
-        raise click.ClickException(
-            f"{what} {name!r} is not installed; this installs it: pip install noeta-{name}"
-        )
+    if name in OURS and catalog.find(name, group) is None:
+        raise Wrong(f"{what} {name!r} is not installed; this installs it: pip install noeta-{name}")
 
 
-async def find_task(store: Store, text: str) -> str:
-    """The id of the task that is meant: an id, a unique prefix of one, or `last` for the newest.
+def check_store(catalog: Catalog, url: str) -> None:
+    """Raise `Wrong` for one of our stores that is not installed."""
+    from noeta.host.catalog import STORES
 
-    The newest is the newest that is no child. Raises `click.ClickException`.
-    """
-    from noeta import UnknownTask
-
-    if text != NEWEST:
-        try:
-            return (await store.task(text)).task
-        except UnknownTask:
-            pass
-    found = [
-        row.task
-        for row in await all_tasks(store)
-        if (not row.parent if text == NEWEST else text and row.task.startswith(text))
-    ]
-    if text == NEWEST and found:
-        return found[-1]
-    if len(found) != 1:
-        few = ", ".join(found[:5])
-        why = f"{len(found)} tasks begin with {text!r}: {few}; write more of it" if found else _none(text)
-        raise click.ClickException(why)
-    return found[0]
+    must_have(catalog, STORES, url.partition(":")[0], "the store")
 
 
-async def all_tasks(store: Store) -> list[TaskRow]:
-    """The rows of all tasks, the oldest first."""
-    rows: list[TaskRow] = []
-    while page := await store.tasks(after=rows[-1] if rows else None, limit=PAGE):
-        rows += page
-    return rows
+def newest_in(reader: Reader, folder: str) -> str:
+    """The newest task of a folder that has not ended and is no child. Raises `Wrong`."""
+    from noeta.host.at_once import at_once, looking
+    from noeta.host.reading import record_of
 
-
-async def newest_in(store: Store, folder: str) -> str:
-    """The newest task of a folder that has not ended and is no child. Raises `click.ClickException`."""
-    from contextlib import aclosing
-
-    from noeta.host.reading import records
-
-    for row in reversed(await all_tasks(store)):
+    for row in reversed([*every(reader)]):
         if row.parent or row.status == "ended":
             continue
-        async with aclosing(records(store, row.task, row.through)) as found:
-            created = await anext(found, None)
-        config = getattr(created.data, "config", None) if created else None
+        [line] = reader.read(row.task, row.through, limit=1)
+        config = getattr(at_once(record_of(looking(reader), line)).data, "config", None)
         if isinstance(config, dict) and config.get("cwd") == folder:
             return row.task
-    raise click.ClickException(f"there is no task of {folder} to continue; begin one with: noeta run PROMPT")
+    raise Wrong(f"there is no task of {folder} to continue; begin one with: noeta run PROMPT")
 
 
 def whoami() -> str:
@@ -137,9 +103,3 @@ def whoami() -> str:
         return getpass.getuser()
     except (OSError, KeyError, ImportError):
         return "somebody"
-
-
-def _none(text: str) -> str:
-    if text == NEWEST:
-        return "there is no task in this store yet"
-    return f"there is no task {text!r} in this store; noeta tasks lists them"

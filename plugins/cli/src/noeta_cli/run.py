@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import click
 from msgspec import Struct
@@ -46,6 +46,14 @@ class Wish(Struct, frozen=True, kw_only=True):
     quiet: bool
     max_turns: int | None
     safe: bool
+
+
+class Which(NamedTuple):
+    """A task to go on with, empty for a new one, its agent and its queue."""
+
+    task: str
+    agent: str
+    queue: str
 
 
 @click.command(short_help="Run an agent on a prompt.")
@@ -132,15 +140,18 @@ def _prompt(given: str | None) -> str | None:
 
 
 def _run(wish: Wish) -> int:
+    from noeta.host.catalog import Catalog
     from noeta_cli.opening import alone
     from noeta_cli.outlet import Outlet, told
 
     with told() as handler:
         off: list[Any] = [{"plugins": {name: {"enabled": False}}} for name in wish.no_plugins]
         settings = read_settings(str(wish.cwd), (*wish.flags, *off), safe=wish.safe)
+        catalog = Catalog(settings)
+        which = _which(wish, catalog, store_url(settings, wish.store))
         outlet = handler.outlet = Outlet()
         try:
-            code = alone(_go, wish, settings, outlet)
+            code = alone(_go, wish, catalog, which, outlet)
         except BrokenPipeError:
             raise
         except BaseException:
@@ -160,17 +171,15 @@ def _close(outlet: Outlet) -> None:
         outlet.close()
 
 
-async def _go(wish: Wish, settings: Settings, outlet: Outlet) -> int:
-    from noeta.host.catalog import Catalog
+async def _go(wish: Wish, catalog: Catalog, which: Which, outlet: Outlet) -> int:
     from noeta.host.host import Host
-    from noeta_cli.opening import opened
+    from noeta_cli.opening import opening
     from noeta_cli.showing import Begun
     from noeta_cli.sitting import Sitting
     from noeta_cli.team import check_off, place_to_act
 
-    catalog = Catalog(settings)
-    async with opened(settings, store_url(settings, wish.store)) as store:
-        task, agent, queue = await _which(wish, settings, store)
+    settings, (task, agent, queue) = catalog.settings, which
+    async with opening(catalog, store_url(settings, wish.store)) as store:
         team = _team(wish, catalog, agent)
         own = next(each for each in team if each.name == agent)
         check_off(catalog, wish.no_plugins, own)
@@ -196,22 +205,31 @@ async def _go(wish: Wish, settings: Settings, outlet: Outlet) -> int:
         return await sitting.go(host, begin)
 
 
-async def _which(wish: Wish, settings: Settings, store: Store) -> tuple[str, str, str]:
+def _which(wish: Wish, catalog: Catalog, url: str) -> Which:
     """The task to go on with, its agent and its queue.
 
     A new task has a queue of its own, so that no other run takes it up, and this one takes up no other.
     """
+    from noeta.toolkit.store import Unavailable
     from noeta.toolkit.system import RandomIds
-    from noeta_cli.opening import find_task, newest_in
+    from noeta_cli.opening import check_store, newest_in
+    from noeta_cli.readers import Wrong, reader_of
+    from noeta_cli.task_ids import find_task
 
     if wish.how == "new":
-        name = wish.agent or settings.get("agent", default="coder")
-        return "", name, f"run:{RandomIds().new()}"
-    task = (
-        await newest_in(store, str(wish.cwd)) if wish.how == "continue" else await find_task(store, wish.task)
-    )
-    row = await store.task(task)
-    return task, row.agent, row.queue
+        name = wish.agent or catalog.settings.get("agent", default="coder")
+        return Which("", name, f"run:{RandomIds().new()}")
+    check_store(catalog, url)
+    try:
+        with reader_of(catalog, url) as reader:
+            continues = wish.how == "continue"
+            task = newest_in(reader, str(wish.cwd)) if continues else find_task(reader, wish.task)
+            row = reader.task(task)
+    except Unavailable as error:
+        if error.reason != "missing" or wish.store:
+            raise
+        raise Wrong("there is no task yet; begin one with: noeta run PROMPT") from None
+    return Which(task, row.agent, row.queue)
 
 
 def _team(wish: Wish, catalog: Catalog, agent: str) -> list[Agent]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from noeta_cli.asks import answer_line, asks_of, shown_ask, state_of
 from noeta_cli.output import age, bold, clean, one_line, show_json, when
 from noeta_cli.readers import reading
 from noeta_cli.stores import json_option, store_option
@@ -16,7 +17,7 @@ from noeta_cli.task_ids import every, find_task, task_argument
 if TYPE_CHECKING:
     from noeta import TaskState
     from noeta.host.outcome import Asked
-    from noeta.toolkit.store import Reader, TaskRow
+    from noeta.toolkit.store import TaskRow
 
 
 @click.command()
@@ -38,7 +39,7 @@ def show(task: str, full: bool, as_json: bool, store: str | None) -> None:
         row = reader.task(find_task(reader, task))
         said = (each for each in each_at_once(records(looking(reader), row.task)) if is_said(each))
         state, children = state_of(reader, row.task), list(every(reader, parent=row.task))
-        asks = list(_asks(reader, row, state))
+        asks = asks_of(reader, row.task)
         if as_json:
             waits = [{"ask": ask, "answer": _line(ask, store)} for ask in asks]
             timers = list(state.timers.values())
@@ -55,25 +56,6 @@ def show(task: str, full: bool, as_json: bool, store: str | None) -> None:
             click.echo("\n" + "\n".join(lines))
 
 
-def state_of(reader: Reader, task: str) -> TaskState:
-    """The state of a task as far as it is the kernel's, for which no plugin is needed."""
-    from noeta.host.agents import Agents
-    from noeta.host.at_once import at_once, looking
-    from noeta.host.reading import Reader as Reading
-
-    return at_once(Reading(looking(reader), Agents([])).state(task))
-
-
-def _asks(reader: Reader, row: TaskRow, state: TaskState) -> Iterator[Asked]:
-    """The calls that wait for a person, of the task and of the children that have not ended."""
-    from noeta.host.outcome import asked_of
-
-    yield from asked_of(state)
-    for child in every(reader, parent=row.task):
-        if child.status != "ended":
-            yield from _asks(reader, child, state_of(reader, child.task))
-
-
 def _title(row: TaskRow) -> str:
     why = f" ({row.reason})" if row.reason else ""
     base = f", goes on from {row.base} behind record {row.through}" if row.base else ""
@@ -83,8 +65,6 @@ def _title(row: TaskRow) -> str:
 
 
 def _waits(asks: list[Asked], store: str | None) -> Iterator[str]:
-    from noeta_cli.asks import shown_ask
-
     if asks:
         yield bold("It waits for you:")
     for ask in asks:
@@ -93,8 +73,6 @@ def _waits(asks: list[Asked], store: str | None) -> Iterator[str]:
 
 
 def _line(ask: Asked, store: str | None) -> str:
-    from noeta_cli.asks import answer_line
-
     return clean(answer_line(ask, store))
 
 

@@ -133,11 +133,12 @@ class AsText:
     def _reply(self, recorded: Recorded) -> None:
         message = recorded.message
         text = message.text if message else ""
-        if text.startswith(self._said):
-            rest = text[len(self._said) :]
-            self._said = text
-            if rest:
-                self._outlet.put(rest)
+        if not text.startswith(self._said):
+            # Who came late heard it from the middle on.
+            self._void()
+        if rest := text[len(self._said) :]:
+            self._outlet.put(rest)
+        self._said = text
         self._void()
         self._answered = self._answered or bool(text)
         for call in message.calls if message else ():

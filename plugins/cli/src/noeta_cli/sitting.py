@@ -12,13 +12,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import anyio
-import click
 
 from noeta_cli import exits
 from noeta_cli.asks import answer_line, questions_of, read_words, shown_ask
 from noeta_cli.opening import whoami
 from noeta_cli.outlet import Outlet
 from noeta_cli.output import PATIENCE
+from noeta_cli.readers import Wrong
 from noeta_cli.showing import BAD, Shown
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ class Sitting:
                     return
                 try:
                     given = read_words(asked, _words(asked, typed.strip()))
-                except click.ClickException as error:
+                except Wrong as error:
                     self._outlet.say(error.message, **BAD)
             try:
                 await host.answer(asked.task, asked.call, given, by=whoami(), park=asked.park)

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from noeta_cli.opening import must_have
 from noeta_cli.output import note
+from noeta_cli.readers import Wrong
 
 if TYPE_CHECKING:
     from noeta import Agent, Extension
@@ -26,7 +25,7 @@ def team_of(
     """The agents that can be run here. What is said of the others goes to standard error.
 
     The agent `main` gets `plugins` besides its own. Raises for it what `Agents` raises, and
-    `click.ClickException` when there is none of this name, or none at all.
+    `Wrong` when there is none of this name, or none at all.
     """
     from msgspec.structs import replace
 
@@ -35,7 +34,7 @@ def team_of(
     found, kept = {agent.name: agent for agent in agents_from(catalog, model=model)}, list["Agent"]()
     if main:
         if main not in found:
-            raise click.ClickException(no_agent(main, [*found]))
+            raise Wrong(no_agent(main, [*found]))
         agent = found.pop(main)
         there = [*agent.plugins]
         more = [each for each in plugins if not (isinstance(each, str) and each in there)]
@@ -47,7 +46,7 @@ def team_of(
         else:
             kept.append(agent)
     if not kept:
-        raise click.ClickException("there is no agent that could run; noeta agents says why")
+        raise Wrong("there is no agent that could run; noeta agents says why")
     return kept
 
 
@@ -78,7 +77,7 @@ def fault_of(agent: Agent, catalog: Catalog) -> str:
 
     try:
         check(agent, catalog)
-    except click.ClickException as error:
+    except Wrong as error:
         return error.message
     except (NoetaError, ValueError, TypeError) as error:
         return str(error)
@@ -86,7 +85,7 @@ def fault_of(agent: Agent, catalog: Catalog) -> str:
 
 
 def place_to_act(settings: Settings, catalog: Catalog) -> str:
-    """The name of the environment. Raises `click.ClickException` for the usual one when it is not there."""
+    """The name of the environment. Raises `Wrong` for the usual one when it is not there."""
     from noeta.host.catalog import ENVIRONMENTS
 
     name: str = settings.chosen("env", None, "") or LOCAL
@@ -106,7 +105,7 @@ def plugins_of(catalog: Catalog, given: Sequence[str]) -> list[str | Extension]:
 
 
 def check_off(catalog: Catalog, names: Sequence[str], agent: Agent | None) -> None:
-    """Raise `click.ClickException` for a plugin that is to be left out and is not known at all."""
+    """Raise `Wrong` for a plugin that is to be left out and is not known at all."""
     from noeta.host.catalog import EXTENSIONS
     from noeta.toolkit.errors import meant
 
@@ -114,7 +113,7 @@ def check_off(catalog: Catalog, names: Sequence[str], agent: Agent | None) -> No
     known = {*own, *(entry.name for entry in catalog.entries() if entry.group == EXTENSIONS)}
     for name in names:
         if name not in known:
-            raise click.ClickException(f"--no-plugin: there is no plugin {name!r}{meant(name, known)}")
+            raise Wrong(f"--no-plugin: there is no plugin {name!r}{meant(name, known)}")
 
 
 def _of_file(catalog: Catalog, path: Path) -> list[Extension]:
@@ -125,21 +124,19 @@ def _of_file(catalog: Catalog, path: Path) -> list[Extension]:
 
     settings = catalog.settings
     if settings.safe:
-        raise click.ClickException(f"--safe leaves plugin files out, and --plugin names {path}")
+        raise Wrong(f"--safe leaves plugin files out, and --plugin names {path}")
     try:
         data, _ = read_whole(path)
     except OSError as error:
-        raise click.ClickException(f"--plugin {path}: it cannot be read: {error.strerror or error}") from None
+        raise Wrong(f"--plugin {path}: it cannot be read: {error.strerror or error}") from None
     file = PluginFile(Looked(path=path.resolve(), kind="plugin file", data=data, sha256=digest(data)))
     names = [path.stem, *(said.name for said in file.declared)]
     if why := file.fault or settings.blocked(names, lambda: file.looked.sha256):
-        raise click.ClickException(f"--plugin {path}: {why}")
+        raise Wrong(f"--plugin {path}: {why}")
     try:
         classes = file.classes()
     except Exception as error:
-        raise click.ClickException(
-            f"--plugin {path}: it could not be imported: {type(error).__name__}: {error}"
-        ) from error
+        raise Wrong(f"--plugin {path}: it could not be imported: {type(error).__name__}: {error}") from error
     made: list[Extension] = []
     for name, class_ in classes.items():
         with settings.told("plugins", name):

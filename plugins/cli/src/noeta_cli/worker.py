@@ -47,13 +47,13 @@ async def _work(settings: Settings, url: str, capacity: int, queues: tuple[str, 
 
     from noeta.host.catalog import Catalog
     from noeta.host.host import Host
-    from noeta_cli.opening import opened
+    from noeta_cli.opening import opening
     from noeta_cli.team import place_to_act, team_of
 
     catalog, leaving, code = Catalog(settings), anyio.CancelScope(), exits.DONE
     team, env = team_of(catalog), place_to_act(settings, catalog)
     with leaving:
-        async with opened(settings, url) as store:
+        async with opening(catalog, url) as store:
             host = Host(
                 team,
                 store=store,

@@ -135,7 +135,7 @@ class Cli:
 
 @pytest.fixture
 def noeta(tmp_path: Path) -> Iterator[Cli]:
-    """The command `noeta`, with the store of a plugin that is installed."""
+    """The command `noeta` in a world of its own."""
     cli = Cli(tmp_path)
     yield cli
     cli.end()
@@ -145,7 +145,7 @@ Here = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture
-def here(noeta: Cli, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Here:
+def here(noeta: Cli, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Iterator[Here]:
     """`noeta` in this process: quicker, for what no process of its own adds anything to."""
     monkeypatch.syspath_prepend(noeta.site)
     monkeypatch.chdir(noeta.project)
@@ -161,7 +161,9 @@ def here(noeta: Cli, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixtu
         out, err = capfd.readouterr()
         return subprocess.CompletedProcess(words, code, out, err)
 
-    return run
+    yield run
+    for name in [name for name in sys.modules if name.startswith("noeta_plugin_file_")]:
+        del sys.modules[name]
 
 
 TOOLS = '''

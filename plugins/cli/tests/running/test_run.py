@@ -85,10 +85,10 @@ WRONG: dict[str, tuple[list[str], str]] = {
     "a fork without a prompt": (["--fork", "last"], "there is no prompt"),
     "a task that is not there": (
         ["--resume", "abc"],
-        "there is no task 'abc' in this store; noeta tasks lists them",
+        "there is no task yet; begin one with: noeta run PROMPT",
     ),
-    "the last task of none": (["--resume", "last"], "there is no task in this store yet"),
-    "the task of a folder without one": (["-c", "go"], "there is no task of"),
+    "the last task of none": (["--resume", "last"], "there is no task yet"),
+    "the task of a folder without one": (["-c", "go"], "there is no task yet"),
     "an output that is none": (["--output", "xml", "go"], "'xml' is not one of"),
     "an environment that is not there": (["--set", "env=desc", "go"], "(did you mean 'desk'?)"),
 }
@@ -125,58 +125,59 @@ def test_the_answer_is_on_standard_output_and_all_else_on_standard_error(doer: A
     assert (call, result) == ("  look(path=a b)", "  look -> nothing at a b")
 
 
-def test_print_mode_gives_the_answer_alone(doer: Any) -> None:
+def test_print_mode_gives_the_answer_alone(doer: Any, here: Any) -> None:
     doer.says(["I look.", ["look", {"path": "a"}]], "Nothing there.")
-    ran = doer("run", "-p", "go")
+    ran = here("run", "-p", "go")
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "Nothing there.\n", "")
 
 
-def test_json_is_one_object(doer: Any) -> None:
+def test_json_is_one_object(doer: Any, here: Any) -> None:
     doer.says(["I look.", ["look", {"path": "a"}]], "Nothing there.")
-    ran = doer("run", "--output", "json", "go")
+    ran = here("run", "--output", "json", "go")
     [given] = lines(ran.stdout)
     assert given.keys() == {"v", "task", "status", "reason", "text", "usage", "asks"}
     assert (given["status"], given["text"], given["asks"], ran.stderr) == ("done", "Nothing there.", [], "")
 
 
-def test_a_stream_of_json_holds_every_record_and_every_piece(doer: Any) -> None:
-    doer.says("A long enough answer.")
-    ran = doer("run", "--output", "stream-json", "go")
-    first, *between, last = lines(ran.stdout)
-    assert (first["type"], first["v"], last["type"], last["text"]) == (
-        "run",
-        1,
-        "outcome",
-        "A long enough answer.",
-    )
-    assert "".join(each["text"] for each in between if each["type"] == "delta") == last["text"]
+def test_a_stream_of_json_holds_every_record_and_pieces_as_they_come(doer: Any) -> None:
+    doer.says(text := "It goes (waits) on.")
+    process = doer.start("run", "--output", "stream-json", "go")
+    said, found = "", []
+    while "(waits)" not in said:
+        found.append(json.loads(process.stdout.readline()))
+        said += found[-1]["text"] if found[-1]["type"] == "delta" else ""
+    assert text.startswith(said)
+    doer.go.touch()
+    out, err = process.communicate(timeout=60)
+    first, *between, last = [*found, *lines(out)]
+    assert (first["type"], first["v"], last["type"], last["text"]) == ("run", 1, "outcome", text)
     seqs = [each["record"]["seq"] for each in between if each["type"] == "record"]
-    assert seqs == list(range(1, len(seqs) + 1))
+    assert (seqs, err) == (list(range(1, len(seqs) + 1)), "")
 
 
-def test_a_turn_that_fails_is_exit_code_1(noeta: Any) -> None:
+def test_a_turn_that_fails_is_exit_code_1(noeta: Any, here: Any) -> None:
     noeta.says(["content", "It will not say that."])
-    ran = noeta("run", "go")
+    ran = here("run", "go")
     assert (ran.returncode, ran.stdout) == (1, "")
     assert "noeta: the turn failed (content): It will not say that" in ran.stderr
 
 
-def test_a_provider_that_is_down_is_exit_code_4(noeta: Any) -> None:
+def test_a_provider_that_is_down_is_exit_code_4(noeta: Any, here: Any) -> None:
     noeta.says(["network", "The line is dead.", 3600])
-    ran = noeta("run", "go")
+    ran = here("run", "go")
     assert (ran.returncode, ran.stdout) == (4, "")
     [line] = [line for line in ran.stderr.splitlines() if "waits for the provider" in line]
     assert "The line is dead. Later: noeta run --resume " in line
 
 
-def test_too_many_turns_fail_the_turn_and_the_task_goes_on(doer: Any) -> None:
+def test_too_many_turns_fail_the_turn_and_the_task_goes_on(doer: Any, here: Any) -> None:
     doer.says(*[["", ["look", {"path": str(n)}]] for n in range(3)], "There.")
-    ran = doer("run", "--max-turns", "2", "go")
+    ran = here("run", "--max-turns", "2", "go")
     assert ran.returncode == 1
     assert "The run made 2 model calls, as many as --max-turns allows." in ran.stderr
     assert "  look(path=1)" in ran.stderr
     assert "  look(path=2)" not in ran.stderr
-    assert doer("run", "-c", "-p", "on").stdout == "There.\n"
+    assert here("run", "-c", "-p", "on").stdout == "There.\n"
 
 
 def test_a_reader_who_leaves_ends_it_quietly(noeta: Any) -> None:
@@ -215,11 +216,11 @@ def test_a_file_on_the_command_line_joins_and_a_plugin_can_be_left_out(doer: Any
     assert "safe leaves plugin files out" in doer("run", "--safe", "--plugin", str(more), "go").stderr
 
 
-def test_files_of_a_project_that_are_not_trusted_are_named_once_each(doer: Any) -> None:
+def test_files_of_a_project_that_are_not_trusted_are_named_once_each(doer: Any, here: Any) -> None:
     doer.plugin("theirs", "no one runs this", project=True)
     (doer.project / "noeta.toml").write_text('model = "scripted:theirs"\n')
     doer.says("Done.")
-    ran = doer("run", "go")
+    ran = here("run", "go")
     skipped = [line for line in ran.stderr.splitlines() if "not trusted" in line]
     assert len(skipped) == 2
     assert "noeta.toml" in skipped[0]
@@ -227,14 +228,14 @@ def test_files_of_a_project_that_are_not_trusted_are_named_once_each(doer: Any) 
     assert "scripted:model" in ran.stderr
 
 
-def test_an_agent_that_cannot_be_put_together_is_left_out(doer: Any) -> None:
+def test_an_agent_that_cannot_be_put_together_is_left_out(doer: Any, here: Any) -> None:
     settings = (doer.home / "noeta.toml").read_text()
     doer.settings(f'{settings}[agents.broken]\nplugins = ["nowhere"]\n')
     doer.says("Done.")
-    ran = doer("run", "go")
+    ran = here("run", "go")
     assert ran.returncode == 0
     assert "noeta: agent 'broken' is left out: Plugin 'nowhere'" in ran.stderr
-    assert doer("run", "--agent", "broken", "go").returncode == 2
+    assert here("run", "--agent", "broken", "go").returncode == 2
 
 
 # ---- going on
@@ -251,17 +252,17 @@ def test_a_run_goes_on_with_the_newest_task_of_its_folder(noeta: Any, tmp_path: 
     assert noeta("run", "-p", "-c", "on").stdout == "Three.\n"
 
 
-def test_a_fork_leaves_the_task_as_it_was(noeta: Any) -> None:
+def test_a_fork_leaves_the_task_as_it_was(noeta: Any, here: Any) -> None:
     noeta.says("One.", "Two.", "Three.")
-    task = json.loads(noeta("run", "--output", "json", "go").stdout)["task"]
-    fork = json.loads(noeta("run", "--output", "json", "--fork", task[:12], "on").stdout)
+    task = json.loads(here("run", "--output", "json", "go").stdout)["task"]
+    fork = json.loads(here("run", "--output", "json", "--fork", task[:12], "on").stdout)
     assert (fork["text"], fork["task"] == task) == ("Two.", False)
-    assert noeta("run", "-p", "--resume", task, "on").stdout == "Two.\n"
-    assert noeta("run", "-p", "--resume", fork["task"], "on").stdout == "Three.\n"
+    assert here("run", "-p", "--resume", task, "on").stdout == "Two.\n"
+    assert here("run", "-p", "--resume", fork["task"], "on").stdout == "Three.\n"
 
 
-def test_a_task_with_nothing_open_says_its_answer_again(noeta: Any) -> None:
+def test_a_task_with_nothing_open_says_its_answer_again(noeta: Any, here: Any) -> None:
     noeta.says("One.")
-    noeta("run", "go")
-    ran = noeta("run", "-p", "--resume", "last")
+    here("run", "go")
+    ran = here("run", "-p", "--resume", "last")
     assert (ran.returncode, ran.stdout) == (0, "One.\n")

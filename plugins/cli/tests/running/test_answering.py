@@ -10,13 +10,13 @@ import shlex
 import signal
 from typing import Any
 
-import click
 import pytest
 
 from noeta.host.outcome import Asked
 from noeta.host.places import find_places
 from noeta.host.trust import Trust, trust
 from noeta_cli.asks import answer_line, read_words, shown_ask
+from noeta_cli.readers import Wrong
 
 GATE = """
 from noeta import Ask, Extension
@@ -179,7 +179,7 @@ UNFIT: dict[str, tuple[Asked, list[str], str]] = {
 @pytest.mark.parametrize("case", UNFIT)
 def test_words_that_are_no_answer_are_refused(case: str) -> None:
     given, words, says = UNFIT[case]
-    with pytest.raises(click.ClickException, match=re.escape(says)):
+    with pytest.raises(Wrong, match=re.escape(says)):
         read_words(given, words)
 
 
