@@ -17,6 +17,9 @@ MEMBERS.sort()
 RUNNING = f"{sys.version_info.major}.{sys.version_info.minor}"
 DECLARED = nox.project.python_versions(nox.project.load_toml("pyproject.toml"))
 
+# The tests of a run share the processors.
+SPREAD = ("--numprocesses=auto",)
+
 nox.needs_version = ">=2025.10"
 nox.options.default_venv_backend = "uv"
 nox.options.reuse_venv = "yes"
@@ -86,10 +89,10 @@ def tests(session: nox.Session) -> None:
         sync(session, "--group=test")
         # These two have sessions of their own.
         others = ["--ignore=tests/conformance", "--ignore=tests/docs"]
-        session.run("pytest", *(session.posargs or others))
+        session.run("pytest", *SPREAD, *(session.posargs or others))
     else:
         sync(session, "--no-default-groups", "--group=test")
-        session.run("pytest", *(session.posargs or ["tests/kernel"]))
+        session.run("pytest", *SPREAD, *(session.posargs or ["tests/kernel"]))
 
 
 @nox.session
@@ -115,9 +118,10 @@ def alone(session: nox.Session, member: Path | None) -> None:
     groups = nox.project.load_toml(member / "pyproject.toml").get("dependency-groups", {})
     own = [f"--group={member / 'pyproject.toml'}:test"] if "test" in groups else []
     session.install("--group=test", "--group=model", *own, "--editable", str(member))
-    # These two show something about the tests and the store, and nothing about standing alone.
-    others = [f"--ignore={member / 'tests' / name}" for name in ("mutants", "chaos")]
-    session.run("pytest", *others, str(member))
+    # These show something about the tests and the store, or take minutes in processes of their own, and say
+    # nothing about standing alone.
+    others = [f"--ignore={member / 'tests' / name}" for name in ("mutants", "chaos", "plugins", "running")]
+    session.run("pytest", *SPREAD, *others, str(member))
 
 
 @nox.session

@@ -374,7 +374,7 @@ def test_the_first_plugin_that_offers_a_name_wins_and_the_clash_is_said_once(
         found = offered(first, second)
     assert {name: by for name, (by, _) in found.tools.items()} == {"read": "one", "write": "two"}
     [said] = caplog.messages
-    assert "plugins 'one' and 'two' both offer 'read': the first is used. Rename one" in said
+    assert "plugins 'one' and 'two' both offer 'read': the first is used. Choose with prefer" in said
 
 
 def test_the_agents_lists_decide_but_for_tools_past_them() -> None:
