@@ -65,7 +65,10 @@ def _why(reader: Reader, task: str, call: str) -> Why:
 
 
 def _calls(reader: Reader, task: str) -> Iterator[dict[str, Any]]:
-    """Every call of a task in order: its id, tool and input, how it stands, and the opinion that decided."""
+    """Every call of a task in order: its id, tool and input, how it stands, and who decided about it.
+
+    That is the opinion which had the last word, and the last answer of a person.
+    """
     from noeta.host.at_once import each_at_once, looking
     from noeta.host.reading import records
     from noeta.toolkit import records as r
@@ -82,6 +85,7 @@ def _calls(reader: Reader, task: str) -> Iterator[dict[str, Any]]:
                         "seq": record.seq,
                         "status": "open",
                         "decided": None,
+                        "answered": None,
                         "input": inputs.get(ref.id, {}),
                     }
             case r.Gated(call=call, opinions=opinions, winner=winner) if call in calls:
@@ -90,7 +94,7 @@ def _calls(reader: Reader, task: str) -> Iterator[dict[str, Any]]:
             case r.ToolParked(call=call) if call in calls:
                 calls[call]["status"] = "waiting"
             case r.Answered(answer=answer, late=False) if answer.call in calls:
-                calls[answer.call]["status"] = "open"
+                calls[answer.call] |= {"status": "open", "answered": answer}
             case r.ToolStarted(call=call) if call in calls:
                 calls[call]["status"] = "open"
             case r.ToolFinished(call=call, is_error=is_error) if call in calls:
@@ -101,6 +105,8 @@ def _calls(reader: Reader, task: str) -> Iterator[dict[str, Any]]:
 def _cells(call: dict[str, Any]) -> tuple[str, ...]:
     from noeta_cli.summaries import shown
 
-    decided = call["decided"]
+    decided, answered = call["decided"], call["answered"]
     who = f"{decided.by} ({decided.verdict})" if decided else ""
+    if answered:
+        who = f"{answered.by} ({answered.verdict})"
     return call["call"], call["tool"], call["status"], who, one_line(shown(call["input"]), 100)

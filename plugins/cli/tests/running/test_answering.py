@@ -51,6 +51,7 @@ def test_an_approval_in_another_terminal_lets_the_task_go_on(doer: Any) -> None:
     again = doer("run", "--resume", "last")
     assert (again.returncode, again.stdout) == (0, "Done.\n")
     assert "look -> nothing at a" in again.stderr
+    assert "ann (allow)" in doer("why", "last").stdout
 
 
 def test_a_worker_in_another_terminal_goes_on_too(doer: Any) -> None:
