@@ -6,6 +6,7 @@ from typing import Any
 
 import anyio.lowlevel
 import pytest
+from msgspec.structs import replace
 
 from noeta import ToolOutput
 from noeta.testing import FrozenClock, MemoryEnv, Rehearsal, call
@@ -207,12 +208,39 @@ async def test_a_search_can_be_cancelled() -> None:
     assert scope.cancelled_caught
 
 
+class Untold(MemoryEnv):
+    """A place that tells no times while it lists."""
+
+    async def listdir(self, path: str) -> list[DirEntry]:
+        return [replace(entry, changed=None) for entry in await super().listdir(path)]
+
+
 async def test_a_file_that_is_gone_meanwhile_is_left_out() -> None:
-    class Fleeting(MemoryEnv):
+    class Fleeting(Untold):
         async def stat(self, path: str) -> Any:
             return None if path.endswith("gone") else await super().stat(path)
 
     assert await names(Fleeting({"a": "", "gone": ""}), "*") == ["a"]
+
+
+@pytest.mark.parametrize("kind", [MemoryEnv, Untold])
+async def test_a_file_is_asked_for_its_time_only_where_the_listing_does_not_tell_it(
+    kind: type[MemoryEnv], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = FrozenClock(100.0)
+    env = kind(clock=clock)
+    for name in ("old", "new", "newest"):
+        env.put(name, "")
+        clock.advance(1)
+    asked, stat = [], env.stat
+
+    async def counted(path: str) -> Any:
+        asked.append(path)
+        return await stat(path)
+
+    monkeypatch.setattr(env, "stat", counted)
+    assert await names(env, "*") == ["newest", "new", "old"]
+    assert len([path for path in asked if path != "/project"]) == (3 if kind is Untold else 0)
 
 
 async def test_other_tasks_go_on_during_a_search_in_one_huge_folder() -> None:

@@ -9,11 +9,12 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, context
 from typing import Any, NoReturn
 
 import anyio
+from msgspec.structs import replace
 
 from noeta.testing.store.world import expect as expect
 from noeta.testing.store.world import refused as refused
 from noeta.testing.store.world import together as together
-from noeta.toolkit.env import ExecEnv, Process
+from noeta.toolkit.env import DirEntry, ExecEnv, Process
 
 EnvFactory = Callable[[], AbstractAsyncContextManager[ExecEnv]]
 """Opens an environment whose `cwd` is an empty folder that nobody else uses, and closes it at exit."""
@@ -55,6 +56,16 @@ class Place:
     async def put(self, path: str, data: bytes = b"") -> None:
         """Write a file that may be new."""
         await self.env.write(path, data, create=True)
+
+    async def entries(self, path: str = ".") -> list[DirEntry]:
+        """What is in a folder, without times; one that the environment tells has to be that of `stat`."""
+        listed = await self.env.listdir(path)
+        for entry in listed:
+            if entry.changed is not None:
+                found = await self.env.stat(f"{path}/{entry.name}")
+                wanted = None if found is None else found.changed
+                expect(entry.changed, wanted, f"the time of {entry.name!r} by `listdir`, against `stat`")
+        return [replace(entry, changed=None) for entry in listed]
 
     async def names(self, path: str = ".") -> list[str]:
         """What is in a folder."""

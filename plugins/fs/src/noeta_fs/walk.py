@@ -53,18 +53,20 @@ class Walk:
             except OSError:
                 self.unreadable.append(folder)
                 continue
-            found = []
+            untimed = []
             for number, entry in enumerate(entries, 1):
                 if number % BREATH == 0:
                     await anyio.lowlevel.checkpoint()
                 matches, inside = self._met(state, entry)
                 path = posixpath.join(folder, entry.name)
-                if matches:
-                    found.append(path)
+                if matches and entry.changed is not None:
+                    self._take(path, entry.changed)
+                elif matches:
+                    untimed.append(path)
                 if inside:
                     left.append((path, inside))
-            for first in range(0, len(found), TOGETHER):
-                await self._time(found[first : first + TOGETHER])
+            for first in range(0, len(untimed), TOGETHER):
+                await self._time(untimed[first : first + TOGETHER])
         self.whole = True
 
     def _met(self, state: State, entry: DirEntry) -> tuple[bool, State]:
@@ -74,23 +76,25 @@ class Walk:
             return False, linked if entry.link else below
         return matches and entry.kind == "file", frozenset()
 
-    async def _time(self, paths: list[str]) -> None:
-        """Take files in, with the time of their last change."""
+    def _take(self, path: str, changed: float) -> None:
+        self.total += 1
+        if len(self._newest) < self._most:
+            heapq.heappush(self._newest, (changed, path))
+        else:
+            heapq.heappushpop(self._newest, (changed, path))
 
-        async def take(path: str) -> None:
+    async def _time(self, paths: list[str]) -> None:
+        """Take in files of which the listing did not tell the time of their last change."""
+
+        async def ask(path: str) -> None:
             try:
                 found = await self._env.stat(path)
             except OSError:
                 return
-            if found is None:
-                # It was there a moment ago.
-                return
-            self.total += 1
-            if len(self._newest) < self._most:
-                heapq.heappush(self._newest, (found.changed, path))
-            else:
-                heapq.heappushpop(self._newest, (found.changed, path))
+            # None was there a moment ago.
+            if found is not None:
+                self._take(path, found.changed)
 
         async with anyio.create_task_group() as group:
             for path in paths:
-                group.start_soon(take, path)
+                group.start_soon(ask, path)
