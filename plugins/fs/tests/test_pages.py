@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from noeta_fs import pages
@@ -33,6 +33,7 @@ def page(data: bytes, cuts: list[int], wanted: Wanted, encoding: str = "utf-8") 
     encoding=st.sampled_from(["utf-8", "utf-16-le"]),
     block=st.integers(1, 9) | st.just(pages.BLOCK),
 )
+@example(text="a\na\na", cuts=[], first=2, lines=1, chars=1, encoding="utf-8", block=2)
 def test_pieces_make_no_difference(
     text: str, cuts: list[int], first: int, lines: int, chars: int, encoding: str, block: int
 ) -> None:
