@@ -130,6 +130,21 @@ class Trusting(LocalEnv):
         return super().process(argv, env={**os.environ, **(env or {})}, **how)
 
 
+class Remembering(LocalEnv):
+    """Gives programs all that this process had when it was made."""
+
+    def __init__(self, cwd: str) -> None:
+        super().__init__(cwd, variables=["*"])
+
+
+class Choosy(LocalEnv):
+    """Keeps from programs what looks like a secret by its name, and nothing else."""
+
+    def process(self, argv: Any, *, env: Any = None, **how: Any) -> Any:
+        passed = {name: value for name, value in os.environ.items() if not name.endswith(("TOKEN", "KEY"))}
+        return super().process(argv, env={**passed, **(env or {})}, **how)
+
+
 class Deaf(LocalEnv):
     """Gives programs no input."""
 
@@ -154,6 +169,8 @@ BROKEN_ENVS: list[tuple[str, type[LocalEnv]]] = [
     ("real_follows_links", Literal),
     ("a_circle_of_links_is_an_error", Guessing),
     ("programs_get_no_secret", Trusting),
+    ("programs_get_no_secret", Remembering),
+    ("programs_get_no_secret", Choosy),
     ("a_program_is_told_what_it_needs", Deaf),
     ("what_is_not_there_is_not_started", Homeless),
 ]
