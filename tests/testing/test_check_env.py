@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from noeta.testing.check_env import ENV_CHECKS, EnvCheck, check_env, run_env_check
 from noeta.toolkit.env import DirEntry, ExecEnv
@@ -101,6 +102,13 @@ class Unsorted(LocalEnv):
         return (await super().listdir(path))[::-1]
 
 
+class Timeless(LocalEnv):
+    """Lists times that are not those of the files."""
+
+    async def listdir(self, path: str) -> list[DirEntry]:
+        return [replace(entry, changed=0.0) for entry in await super().listdir(path)]
+
+
 class Literal(LocalEnv):
     """Takes links for what they say."""
 
@@ -122,6 +130,21 @@ class Trusting(LocalEnv):
         return super().process(argv, env={**os.environ, **(env or {})}, **how)
 
 
+class Remembering(LocalEnv):
+    """Gives programs all that this process had when it was made."""
+
+    def __init__(self, cwd: str) -> None:
+        super().__init__(cwd, variables=["*"])
+
+
+class Choosy(LocalEnv):
+    """Keeps from programs what looks like a secret by its name, and nothing else."""
+
+    def process(self, argv: Any, *, env: Any = None, **how: Any) -> Any:
+        passed = {name: value for name, value in os.environ.items() if not name.endswith(("TOKEN", "KEY"))}
+        return super().process(argv, env={**passed, **(env or {})}, **how)
+
+
 class Deaf(LocalEnv):
     """Gives programs no input."""
 
@@ -136,21 +159,24 @@ class Homeless(LocalEnv):
         return super().process(argv, **how)
 
 
-BROKEN_ENVS: dict[str, type[LocalEnv]] = {
-    "readers_see_one_file_or_the_other": Torn,
-    "a_file_that_changed_is_not_written": Blind,
-    "of_those_who_read_the_same_one_writes": Blind,
-    "a_link_stays_a_link": Unlinking,
-    "entries_come_by_name": Unsorted,
-    "real_follows_links": Literal,
-    "a_circle_of_links_is_an_error": Guessing,
-    "programs_get_no_secret": Trusting,
-    "a_program_is_told_what_it_needs": Deaf,
-    "what_is_not_there_is_not_started": Homeless,
-}
+BROKEN_ENVS: list[tuple[str, type[LocalEnv]]] = [
+    ("readers_see_one_file_or_the_other", Torn),
+    ("a_file_that_changed_is_not_written", Blind),
+    ("of_those_who_read_the_same_one_writes", Blind),
+    ("a_link_stays_a_link", Unlinking),
+    ("entries_come_by_name", Unsorted),
+    ("entries_come_by_name", Timeless),
+    ("real_follows_links", Literal),
+    ("a_circle_of_links_is_an_error", Guessing),
+    ("programs_get_no_secret", Trusting),
+    ("programs_get_no_secret", Remembering),
+    ("programs_get_no_secret", Choosy),
+    ("a_program_is_told_what_it_needs", Deaf),
+    ("what_is_not_there_is_not_started", Homeless),
+]
 
 
-@pytest.mark.parametrize("name", BROKEN_ENVS)
-def test_a_broken_environment_is_found(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "broken"), BROKEN_ENVS)
+def test_a_broken_environment_is_found(name: str, broken: type[LocalEnv], tmp_path: Path) -> None:
     with pytest.raises(AssertionError, match=rf"^{name} \(asyncio\): "):
-        run_env_check(NAMED[name], lambda: somewhere(BROKEN_ENVS[name](str(tmp_path))), "asyncio")
+        run_env_check(NAMED[name], lambda: somewhere(broken(str(tmp_path))), "asyncio")

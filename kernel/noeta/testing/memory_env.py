@@ -279,6 +279,7 @@ class MemoryEnv:
             name=posixpath.basename(path),
             kind="file" if isinstance(node, _File) else kind,
             link=isinstance(self._nodes[path], _Link),
+            changed=None if node is None else node.changed,
         )
 
     def _parent(self, where: str, path: str) -> None:

@@ -25,11 +25,16 @@ class FileStat(Struct, frozen=True, kw_only=True):
 
 
 class DirEntry(Struct, frozen=True, kw_only=True):
-    """One name in a directory; a link is what it points to, or ``other`` when that is not there."""
+    """One name in a directory; a link is what it points to, or ``other`` when that is not there.
+
+    `changed` is its last change in epoch seconds, as `stat` tells it, where listing learns it without another
+    call; None where it does not, so ask `stat`.
+    """
 
     name: str
     kind: Literal["file", "dir", "other"]
     link: bool = False
+    changed: float | None = None
 
 
 class Process(Protocol):

@@ -6,6 +6,7 @@ from typing import Any
 
 import anyio.lowlevel
 import pytest
+from msgspec.structs import replace
 
 from noeta import ToolOutput
 from noeta.testing import FrozenClock, MemoryEnv, Rehearsal, call
@@ -118,9 +119,73 @@ async def test_links_lead_in_no_circle() -> None:
     env.link("src/gone.py", "nothing.py")
     with anyio.fail_after(5):
         assert await names(env, "**/*.py") == ["src/a.py", "src/c.py"]
-        assert await names(env, "src/out/*.py") == ["src/out/b.py"]
-        assert await names(env, "src/*/*.py") == ["src/loop/a.py", "src/loop/c.py", "src/out/b.py"]
+        assert await names(env, "src/*/*.py") == ["src/loop/a.py", "src/loop/c.py"]
+        assert await names(env, "src/loop/*.py") == ["src/loop/a.py", "src/loop/c.py"]
         assert await names(env, "**/loop/*.py") == ["src/loop/a.py", "src/loop/c.py"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "folder"),
+    [
+        ("../../etc/host*", "/etc"),
+        ("/etc/host*", "/etc"),
+        ("/etc/hosts", "/etc"),
+        ("~/*", "/home/user"),
+        ("../project2/*", "/project2"),
+        ("out/*", "/project/out"),
+        ("out/no/*", "/project/out/no"),
+        ("/**/hosts", "/"),
+    ],
+)
+async def test_a_pattern_does_not_lead_out_of_the_folder(pattern: str, folder: str) -> None:
+    env = MemoryEnv({"a": "", "/etc/hosts": "", "/project2/b": "", "~/c": ""})
+    env.link("out", "/etc")
+    output = await globbed(env, pattern)
+    assert output.is_error
+    assert output.text == (
+        f"The pattern leads to {folder}, which is not in /project. Give that folder as path."
+    )
+
+
+async def test_a_folder_elsewhere_is_searched_when_it_is_the_path() -> None:
+    env = MemoryEnv({"/etc/hosts": ""})
+    env.link("out", "/etc")
+    assert (await globbed(env, "host*", path="/etc")).text == "/etc/hosts"
+    assert await names(env, "host*", path="out") == ["out/hosts"]
+    # Seen from behind the link it is the same folder.
+    assert (await globbed(env, "/etc/*", path="out")).text == "/etc/hosts"
+
+
+@pytest.mark.parametrize("pattern", ["*/*", "**/out/*", "{a,out}/*", "ou[t]/hosts"])
+async def test_a_link_out_of_the_folder_is_not_followed_and_that_is_said(pattern: str) -> None:
+    env = MemoryEnv({"a/b": "", "/etc/hosts": ""})
+    env.link("out", "/etc")
+    output = await globbed(env, pattern)
+    assert not output.is_error
+    assert "/hosts\n" not in output.text
+    assert output.text.endswith(
+        "[Not searched, since these links lead out of the folder: /project/out. Give such a folder as path.]"
+    )
+
+
+async def test_rules_see_the_folder_that_is_searched_and_where_links_lead() -> None:
+    env = MemoryEnv({"/etc/hosts": ""})
+    env.link("out", "/etc")
+    env.link("loop", "loop")
+    task = Rehearsal(Files(), env=env)
+    view = task.view("fs", "tools")
+    tool: Any = task.offer().tools["Glob"][1]
+    for input, expected in (
+        ({"path": "out"}, [({"path": "/project/out"}, True), ({"path": "/etc"}, False)]),
+        ({"path": "/project/out"}, [({"path": "/etc"}, False)]),
+        ({"path": "../etc"}, [({"path": "/etc"}, True)]),
+        ({}, [({"path": "/project"}, True)]),
+        ({"path": "/etc"}, []),
+        ({"path": "loop"}, [({"path": "/project/loop"}, True)]),
+        ({"path": "a\0b"}, []),
+    ):
+        found = await tool.rule_inputs({"pattern": "*", **input}, view)
+        assert found == [({"pattern": "*", **other}, allow_too) for other, allow_too in expected]
 
 
 @pytest.mark.parametrize(
@@ -207,12 +272,39 @@ async def test_a_search_can_be_cancelled() -> None:
     assert scope.cancelled_caught
 
 
+class Untold(MemoryEnv):
+    """A place that tells no times while it lists."""
+
+    async def listdir(self, path: str) -> list[DirEntry]:
+        return [replace(entry, changed=None) for entry in await super().listdir(path)]
+
+
 async def test_a_file_that_is_gone_meanwhile_is_left_out() -> None:
-    class Fleeting(MemoryEnv):
+    class Fleeting(Untold):
         async def stat(self, path: str) -> Any:
             return None if path.endswith("gone") else await super().stat(path)
 
     assert await names(Fleeting({"a": "", "gone": ""}), "*") == ["a"]
+
+
+@pytest.mark.parametrize("kind", [MemoryEnv, Untold])
+async def test_a_file_is_asked_for_its_time_only_where_the_listing_does_not_tell_it(
+    kind: type[MemoryEnv], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = FrozenClock(100.0)
+    env = kind(clock=clock)
+    for name in ("old", "new", "newest"):
+        env.put(name, "")
+        clock.advance(1)
+    asked, stat = [], env.stat
+
+    async def counted(path: str) -> Any:
+        asked.append(path)
+        return await stat(path)
+
+    monkeypatch.setattr(env, "stat", counted)
+    assert await names(env, "*") == ["newest", "new", "old"]
+    assert len([path for path in asked if path != "/project"]) == (3 if kind is Untold else 0)
 
 
 async def test_other_tasks_go_on_during_a_search_in_one_huge_folder() -> None:

@@ -253,3 +253,19 @@ async def test_other_tasks_go_on_while_a_large_file_is_looked_at() -> None:
         await shown({"file": "line\n" * 2_000_000})
         group.cancel_scope.cancel()
     assert turns > 10
+
+
+async def test_rules_see_the_path_that_is_meant_and_where_links_lead() -> None:
+    env = MemoryEnv({"/secret/key": ""})
+    env.link("key", "/secret/key")
+    task = Rehearsal(Files(), env=env)
+    view = task.view("fs", "tools")
+    tool: Any = task.offer().tools["Read"][1]
+    assert await tool.rule_inputs({"file_path": "key", "limit": 1}, view) == [
+        ({"file_path": "/project/key", "limit": 1}, True),
+        ({"file_path": "/secret/key", "limit": 1}, False),
+    ]
+    assert await tool.rule_inputs({"file_path": "../secret/key"}, view) == [
+        ({"file_path": "/secret/key"}, True)
+    ]
+    assert await tool.rule_inputs({"file_path": "/project/a"}, view) == []

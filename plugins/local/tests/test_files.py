@@ -12,7 +12,6 @@ from pathlib import Path
 import anyio
 import pytest
 
-from noeta.toolkit.env import DirEntry
 from noeta_local import LocalEnv, files
 
 pytestmark = pytest.mark.anyio
@@ -27,6 +26,28 @@ while True:
     files.replace(sys.argv[1], contents[number % 2], None, True)
     number += 1
 """
+
+
+DROP = """
+import os, sys
+from noeta_local import files
+if os.getuid() == 0:
+    os.chmod(sys.argv[1], 0o777)
+    os.setgroups([]); os.setgid(65534); os.setuid(65534)
+os.chdir("/")
+place = sys.argv[1]
+"""
+
+
+def as_nobody(code: str, folder: Path) -> str:
+    """What a Python program, that begins with `DROP`, writes without the rights of root."""
+    for above in folder.parents:
+        # The folders of a test are its user's alone.
+        if above.owner() == Path.home().owner() and above.name.startswith(("pytest-", "test_")):
+            above.chmod(0o755)
+    return subprocess.run(
+        [sys.executable, "-c", code, str(folder)], capture_output=True, text=True, check=True
+    ).stdout
 
 
 def test_a_killed_writer_leaves_a_whole_file_and_one_that_is_plainly_no_users(tmp_path: Path) -> None:
@@ -131,14 +152,7 @@ def test_what_is_forbidden_to_another_user_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"old")
     (tmp_path / "file").chmod(0o444)
     (tmp_path / "locked").chmod(0)
-    code = """
-import os, sys
-from noeta_local import files
-if os.getuid() == 0:
-    os.chmod(sys.argv[1], 0o777)
-    os.setgroups([]); os.setgid(65534); os.setuid(65534)
-os.chdir("/")
-place = sys.argv[1]
+    code = f"""{DROP}
 for call in (
     lambda: files.replace(place + "/file", b"new", None, False),
     lambda: files.read(place + "/locked/file", 0, None),
@@ -151,15 +165,24 @@ for call in (
     except PermissionError as error:
         print("refused")
 """
-    for folder in tmp_path.parents:
-        # The folders of a test are its user's alone.
-        if folder.owner() == Path.home().owner() and folder.name.startswith(("pytest-", "test_")):
-            folder.chmod(0o755)
-    run = subprocess.run(
-        [sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True
-    )
-    assert run.stdout.split("\n") == [*["refused"] * 5, ""]
+    assert as_nobody(code, tmp_path).split("\n") == [*["refused"] * 5, ""]
     (tmp_path / "locked").chmod(0o700)
+
+
+def test_a_folder_that_may_be_listed_and_not_entered_tells_the_kinds(tmp_path: Path) -> None:
+    below = tmp_path / "below"
+    (below / "folder").mkdir(parents=True)
+    (below / "file").touch()
+    (below / "link").symlink_to("file")
+    code = f"""{DROP}
+print([(entry.name, entry.kind, entry.link, entry.changed) for entry in files.entries(place + "/below")])
+"""
+    told = [("file", "file", False, None), ("folder", "dir", False, None), ("link", "other", True, None)]
+    try:
+        below.chmod(0o444)
+        assert as_nobody(code, tmp_path) == f"{told}\n"
+    finally:
+        below.chmod(0o700)
 
 
 async def test_pipes_and_devices_are_neither_read_nor_replaced(env: LocalEnv, tmp_path: Path) -> None:
@@ -181,7 +204,7 @@ async def test_a_name_that_is_no_utf8_can_be_listed_and_given_back(env: LocalEnv
     with open(os.fsencode(tmp_path) + b"/" + raw, "wb") as file:  # noqa: ASYNC230 -- a name of bytes
         file.write(b"text")
     name = "caf\udce9"
-    assert await env.listdir(".") == [DirEntry(name=name, kind="file")]
+    assert [entry.name for entry in await env.listdir(".")] == [name]
     assert await env.read(name) == b"text"
     await env.write(name, b"new")
     await env.rename(name, "other")

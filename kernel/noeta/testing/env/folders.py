@@ -7,7 +7,7 @@ from noeta.toolkit.env import DirEntry
 
 
 async def entries_come_by_name(place: Place) -> None:
-    """`listdir` gives each entry once, sorted by name, with what a link leads to."""
+    """`listdir` gives each entry once, sorted by name, of what a link leads to; times are those of `stat`."""
     env = place.env
     for name in ("b", ".hidden", "B", "a", "é"):
         await place.put(name)
@@ -21,7 +21,7 @@ async def entries_come_by_name(place: Place) -> None:
         DirEntry(name=name, kind=kinds.get(name, "file"), link=name.startswith("to-"))  # type: ignore[arg-type]
         for name in names
     ]
-    expect(await env.listdir("."), wanted, "the entries of a folder")
+    expect(await place.entries(), wanted, "the entries of a folder")
     expect(await place.names("to-c"), ["inside"], "the entries of a folder behind a link")
     await fails(env.listdir("nothing"), FileNotFoundError, promise="listing what is not there")
     await fails(env.listdir("a"), NotADirectoryError, promise="listing a file")

@@ -9,20 +9,25 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, context
 from typing import Any, NoReturn
 
 import anyio
+from msgspec.structs import replace
 
 from noeta.testing.store.world import expect as expect
 from noeta.testing.store.world import refused as refused
 from noeta.testing.store.world import together as together
-from noeta.toolkit.env import ExecEnv, Process
+from noeta.toolkit.env import DirEntry, ExecEnv, Process
 
 EnvFactory = Callable[[], AbstractAsyncContextManager[ExecEnv]]
-"""Opens an environment whose `cwd` is an empty folder that nobody else uses, and closes it at exit."""
+"""Makes an environment whose `cwd` is an empty folder that nobody else uses, opens it, and closes it at exit.
+
+Make it inside. One that was made before did not see the secrets that the kit sets, so no check can tell
+whether it passes them on.
+"""
 
 METHODS = sorted(name for name, value in vars(ExecEnv).items() if callable(value) and name[0] != "_")
 SOON = 20.0
 """The seconds after which what should happen soon has not happened."""
-SECRET = "NOETA_CHECK_ENV_TOKEN"
-"""A variable of this process while an environment is open. No program may see it."""
+SECRETS = ("NOETA_CHECK_ENV_TOKEN", "NOETA_CHECK_ENV", "AWS_NOETA_CHECK_ENV", "noeta_check_env")
+"""Variables that this process has before an environment is made. No program may see them."""
 
 
 class Place:
@@ -55,6 +60,16 @@ class Place:
     async def put(self, path: str, data: bytes = b"") -> None:
         """Write a file that may be new."""
         await self.env.write(path, data, create=True)
+
+    async def entries(self, path: str = ".") -> list[DirEntry]:
+        """What is in a folder, without times; one that the environment tells has to be that of `stat`."""
+        listed = await self.env.listdir(path)
+        for entry in listed:
+            if entry.changed is not None:
+                found = await self.env.stat(f"{path}/{entry.name}")
+                wanted = None if found is None else found.changed
+                expect(entry.changed, wanted, f"the time of {entry.name!r} by `listdir`, against `stat`")
+        return [replace(entry, changed=None) for entry in listed]
 
     async def names(self, path: str = ".") -> list[str]:
         """What is in a folder."""
@@ -122,8 +137,9 @@ def sha256(data: bytes) -> str:
 
 @asynccontextmanager
 async def opened(make_env: EnvFactory, probe: Sequence[str]) -> AsyncIterator[Place]:
-    """A fresh environment, opened while this process has a secret."""
-    os.environ[SECRET] = "secret"
+    """A fresh environment, made while this process has secrets."""
+    # It may look at the variables when it is made, or later.
+    os.environ.update(dict.fromkeys(SECRETS, "secret"))
     try:
         async with make_env() as env:
             missing = [name for name in ("cwd", *METHODS) if not hasattr(env, name)]
@@ -132,4 +148,5 @@ async def opened(make_env: EnvFactory, probe: Sequence[str]) -> AsyncIterator[Pl
             expect(await env.listdir(env.cwd), [], "the folder that an environment begins in is empty")
             yield Place(env, probe)
     finally:
-        del os.environ[SECRET]
+        for name in SECRETS:
+            del os.environ[name]

@@ -9,6 +9,9 @@ from msgspec import Struct
 TOKEN = 4
 """The bytes of UTF-8 that count as one token."""
 
+BLOCK = 1 << 16
+"""Text is looked at in blocks of so many characters; one with nothing to show in it is only counted."""
+
 
 class Wanted(Struct, frozen=True, kw_only=True):
     """Which lines are wanted, from `first` on, and how much of them fits."""
@@ -53,18 +56,29 @@ class Page:
 
     def feed(self, data: bytes, *, last: bool = False) -> None:
         """Take the next bytes. The `last` ones end the text."""
-        lines = self._decoder.decode(data, final=last).split("\n")
-        for number, line in enumerate(lines[:-1]):
-            if self.done:
-                # Nothing more is shown, so the rest is only counted.
-                self.total += len(lines) - 1 - number
-                self._line, self._more = "", 0
-                break
-            self._add(line)
-            self._end()
-        self._add(lines[-1])
+        text = self._decoder.decode(data, final=last)
+        for start in range(0, len(text), BLOCK):
+            self._take(text[start : start + BLOCK])
         if last and (self._line or self._more):
             self._end(broken=False)
+
+    def _take(self, text: str) -> None:
+        count = text.count("\n")
+        if count and self._passes_over(count):
+            self.total += count
+            self._line, self._more = "", 0
+            self._add(text.rpartition("\n")[2])
+            return
+        *ended, rest = text.split("\n")
+        for line in ended:
+            self._add(line)
+            self._end()
+        self._add(rest)
+
+    def _passes_over(self, count: int) -> bool:
+        """Whether none of the next `count` lines is shown, so that counting them is enough."""
+        # How the first line ends is told in any case.
+        return self.done or 0 < self.total < self._wanted.first - count
 
     def _add(self, text: str) -> None:
         # One more than is shown, so that a CR at the very end is seen.

@@ -12,3 +12,8 @@ def absolute(env: ExecEnv, cwd: str, text: str) -> str:
     if "\0" in text:
         raise ValueError(f"The path {text!r} has a null byte, which no path can hold. Leave it out.")
     return env.path(text if text.startswith(("/", "~")) else posixpath.join(cwd or env.cwd, text))
+
+
+def inside(path: str, folder: str) -> bool:
+    """Whether `path` is `folder`, or is somewhere in it."""
+    return path == folder or path.startswith(folder.rstrip("/") + "/")

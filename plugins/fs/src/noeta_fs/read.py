@@ -10,13 +10,14 @@ from typing import Any
 import anyio.to_thread
 from msgspec import Struct
 
-from noeta import Image, Text, ToolContext, ToolFlags, ToolOutput, text_output
+from noeta import Image, TaskView, Text, ToolContext, ToolFlags, ToolOutput, text_output
 from noeta.toolkit.env import ExecEnv, FileStat
 from noeta.toolkit.sanitize import storable_text
 from noeta_fs.decoding import encoding_of, image_type
 from noeta_fs.pages import Page, Wanted
 from noeta_fs.paths import absolute
 from noeta_fs.records import NAME, FileRead
+from noeta_fs.rule_inputs import Others, other_inputs
 from noeta_fs.settings import FilesSettings
 
 WHOLE = 16 << 20
@@ -54,6 +55,10 @@ class Read:
 
     def __init__(self, settings: FilesSettings, cwd: str) -> None:
         self._settings, self._cwd = settings, cwd
+
+    async def rule_inputs(self, input: dict[str, Any], view: TaskView) -> Others:
+        """The call with the path that it means, and with the one where links lead."""
+        return await other_inputs(input, "file_path", view, self._cwd)
 
     async def run(self, input: dict[str, Any], ctx: ToolContext) -> ToolOutput:
         """Read. What cannot be read is an error that says why and what to do."""

@@ -10,10 +10,11 @@ import os
 import secrets
 import stat
 from collections.abc import Iterator
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from noeta.toolkit.env import Changed, DirEntry, FileStat
 
+Kind: TypeAlias = Literal["file", "dir", "other"]
 NO_PATH = (FileNotFoundError, NotADirectoryError)
 """What the system raises when nothing is at a path."""
 
@@ -35,9 +36,8 @@ def look(path: str) -> FileStat | None:
         found = os.stat(path)
     except NO_PATH:
         return None
-    kind: Literal["file", "dir", "other"] = "dir" if stat.S_ISDIR(found.st_mode) else "other"
     return FileStat(
-        kind="file" if stat.S_ISREG(found.st_mode) else kind,
+        kind=_kind(found.st_mode),
         size=found.st_size,
         changed=found.st_mtime,
         mode=stat.S_IMODE(found.st_mode),
@@ -93,7 +93,7 @@ def replace(path: str, data: bytes, if_sha256: str | None, create: bool) -> None
 def entries(path: str) -> list[DirEntry]:
     """The entries of a folder, by name."""
     with os.scandir(path) as found:
-        listed = [DirEntry(name=each.name, kind=_kind(each), link=each.is_symlink()) for each in found]
+        listed = [_entry(each) for each in found]
     return sorted(listed, key=lambda entry: entry.name)
 
 
@@ -187,11 +187,24 @@ def _check_regular(found: os.stat_result, path: str) -> None:
         raise OSError(errno.EINVAL, "Not a regular file", path)
 
 
-def _kind(entry: os.DirEntry[str]) -> Literal["file", "dir", "other"]:
+def _entry(entry: os.DirEntry[str]) -> DirEntry:
     try:
-        return "dir" if entry.is_dir() else "file" if entry.is_file() else "other"
+        found = entry.stat()
     except OSError:
-        return "other"
+        # A link to nothing, in a circle, or to where one may not look; or a name in a folder that may be
+        # listed and not entered, of which the listing still tells the kind.
+        kind: Kind = "dir" if entry.is_dir(follow_symlinks=False) else "other"
+        kind = "file" if entry.is_file(follow_symlinks=False) else kind
+        return DirEntry(name=entry.name, kind=kind, link=entry.is_symlink())
+    return DirEntry(
+        name=entry.name, kind=_kind(found.st_mode), link=entry.is_symlink(), changed=found.st_mtime
+    )
+
+
+def _kind(mode: int) -> Kind:
+    if stat.S_ISDIR(mode):
+        return "dir"
+    return "file" if stat.S_ISREG(mode) else "other"
 
 
 def _fails(number: int, path: str) -> OSError:
