@@ -43,7 +43,7 @@ def as_nobody(code: str, folder: Path) -> str:
     """What a Python program, that begins with `DROP`, writes without the rights of root."""
     for above in folder.parents:
         # The folders of a test are its user's alone.
-        if above.owner() == Path.home().owner() and above.name.startswith(("pytest-", "test_")):
+        if above.owner() == Path.home().owner() and above.name.startswith(("pytest-", "popen-", "test_")):
             above.chmod(0o755)
     return subprocess.run(
         [sys.executable, "-c", code, str(folder)], capture_output=True, text=True, check=True
