@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -12,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from noeta.testing import check_extension
 
 ROOT = Path(__file__).parents[2]
 QUESTION = "What is the code word in note.txt?"
@@ -151,3 +154,28 @@ def test_a_tool_that_is_killed_in_the_middle_is_run_again_and_the_task_explains_
     assert before["calls"][call]["status"] == "open"
     after = json.loads(folder.run("state", "last", "--json"))
     assert after["turn"] is None
+
+
+def blocks(page: str) -> list[str]:
+    """The programs that a page shows."""
+    return re.findall(r"^```python\n(.*?)^```", (ROOT / page).read_text(), re.DOTALL | re.MULTILINE)
+
+
+def test_the_program_of_the_readme_answers_from_the_file(folder: Folder) -> None:
+    (folder.path / "docs" / "tutorial").mkdir(parents=True)
+    shutil.copy(folder.path / "note.txt", folder.path / "docs" / "tutorial")
+    program = blocks("README.md")[0]
+    ran = subprocess.run(
+        [sys.executable, "-c", program], cwd=folder.path, capture_output=True, text=True, check=True
+    )
+    assert ran.stdout.strip()
+    assert 'Read {"file_path":"docs/tutorial/note.txt"}' in folder.run(
+        "show", "last", "--store", f"sqlite:{folder.path / 'noeta.db'}"
+    )
+
+
+@pytest.mark.parametrize(("page", "number"), [("README.md", 1), ("docs/tutorial/first-agent.md", 0)])
+def test_the_plugins_that_pages_show_keep_what_plugins_promise(page: str, number: int) -> None:
+    names: dict[str, Any] = {}
+    exec(blocks(page)[number], names)
+    check_extension(names["Careful"])
