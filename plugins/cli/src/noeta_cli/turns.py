@@ -27,7 +27,8 @@ class MaxTurns(Extension):
             return request
         self._calls.add((view.task_id, turn.seq, turn.steps))
         if len(self._calls) > self._most:
+            plural = "" if self._most == 1 else "s"
             raise TurnFailed(
-                "max_turns", f"The run made {self._most} model calls, as many as --max-turns allows."
+                "max_turns", f"The run made {self._most} model call{plural}, as many as --max-turns allows."
             )
         return request
