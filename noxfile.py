@@ -119,8 +119,9 @@ def alone(session: nox.Session, member: Path | None) -> None:
     own = [f"--group={member / 'pyproject.toml'}:test"] if "test" in groups else []
     session.install("--group=test", "--group=model", *own, "--editable", str(member))
     # These show something about the tests and the store, or take minutes in processes of their own, and say
-    # nothing about standing alone.
+    # nothing about standing alone. Neither does the other event loop.
     others = [f"--ignore={member / 'tests' / name}" for name in ("mutants", "chaos", "plugins", "running")]
+    others += ["-k", "not trio"]
     session.run("pytest", *SPREAD, *others, str(member))
 
 
