@@ -18,7 +18,7 @@ RUNNING = f"{sys.version_info.major}.{sys.version_info.minor}"
 DECLARED = nox.project.python_versions(nox.project.load_toml("pyproject.toml"))
 
 # The tests of a run share the processors.
-SPREAD = ("--numprocesses=auto",)
+SPREAD = ("--numprocesses=auto", "--dist=worksteal")
 
 nox.needs_version = ">=2025.10"
 nox.options.default_venv_backend = "uv"
@@ -119,9 +119,8 @@ def alone(session: nox.Session, member: Path | None) -> None:
     own = [f"--group={member / 'pyproject.toml'}:test"] if "test" in groups else []
     session.install("--group=test", "--group=model", *own, "--editable", str(member))
     # These show something about the tests and the store, or take minutes in processes of their own, and say
-    # nothing about standing alone. Neither does the other event loop.
+    # nothing about standing alone.
     others = [f"--ignore={member / 'tests' / name}" for name in ("mutants", "chaos", "plugins", "running")]
-    others += ["-k", "not trio"]
     session.run("pytest", *SPREAD, *others, str(member))
 
 
@@ -129,7 +128,7 @@ def alone(session: nox.Session, member: Path | None) -> None:
 def conformance(session: nox.Session) -> None:
     """Run the conformance kit over everything installed."""
     sync(session, "--group=test")
-    session.run("pytest", *(session.posargs or ["tests/conformance"]))
+    session.run("pytest", *SPREAD, *(session.posargs or ["tests/conformance"]))
 
 
 @nox.session
@@ -139,7 +138,7 @@ def docs(session: nox.Session) -> None:
     options = ("--fail-on-warning", "--keep-going", "--fresh-env", "--quiet")
     session.run("sphinx-build", *options, "docs", "build/docs")
     if Path("tests/docs").exists():
-        session.run("pytest", "tests/docs")
+        session.run("pytest", *SPREAD, "tests/docs")
 
 
 @nox.session(reuse_venv=False)

@@ -117,7 +117,7 @@ GATES = {
     # As above, for moving the log into the file.
     "durable.flushes": Gate("5", 2.05, 2.0),
     "durable.flushes_reading": Gate("5", 1.05, 1.0),
-    "durable.step": Gate("6", 0.5, 0.25, bound=3.0),
+    "durable.step": Gate("6", 0.5, 0.25, bound=2.0),
     "durable.over_floor.100": Gate("7", 3.0, 1.7, of_floor=True, bound=6.0),
     "durable.over_floor.1000": Gate("7", 3.0, 1.7, of_floor=True, bound=6.0),
     "crowd.memory": Gate("14", 1.5, 1.0, bound=9),

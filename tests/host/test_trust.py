@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 
+from noeta.host.places import find_places
 from noeta.host.settings import SAFE, Skipped
-from noeta.host.trust import MAX_BYTES, Trust, trust, withdraw
+from noeta.host.trust import LINKED, MAX_BYTES, Trust, trust, withdraw
 from noeta.toolkit.trust import is_trusted
 
 NOT_TRUSTED = "it is not trusted; look at it, then run: noeta plugins trust"
@@ -83,6 +84,25 @@ def test_what_is_trusted_in_one_place_is_not_in_another(person: Any) -> None:
     (other / "noeta.toml").write_text('store = "one:"\n')
     person.project = other
     assert [each.reason for each in person.settings().skipped] == [NOT_TRUSTED]
+
+
+@pytest.mark.parametrize("linked", [".noeta", ".noeta/plugins"])
+def test_a_link_to_the_folder_of_another_project_does_not_borrow_its_trust(person: Any, linked: str) -> None:
+    file = person.bring("x = 1\n", ".noeta/plugins/a.py")
+    person.trust()
+    # Inside a project that is trusted, beside it, and around it.
+    for other in (person.project / "inner", person.project.parent / "other", person.project.parent):
+        (other / ".git").mkdir(parents=True)
+        (other / linked).parent.mkdir(exist_ok=True)
+        (other / linked).symlink_to(person.project / linked)
+        theirs = other / ".noeta" / "plugins" / "a.py"
+        assert theirs.read_bytes() == file.read_bytes()
+        assert not is_trusted(theirs, file.read_bytes(), person.environ)
+        places = find_places(person.environ, other)
+        [looked] = [each for each in Trust(places).project_files() if each.path == theirs]
+        assert (looked.reason, looked.data, looked.sha256) == (LINKED, b"", "")
+        with pytest.raises(ValueError, match="a link leads to its folder"):
+            trust(places, [looked])
 
 
 def test_trust_is_for_the_bytes_that_were_shown(person: Any) -> None:

@@ -21,6 +21,7 @@ from noeta.toolkit.trust import (
     TrustedFile,
     TrustList,
     digest,
+    is_linked,
     others_may_write,
     place_of,
     read_trusted,
@@ -28,6 +29,7 @@ from noeta.toolkit.trust import (
 
 MAX_BYTES = 4 * 2**20
 """The largest file that is read. A plugin file or settings are far smaller."""
+LINKED = "it is not trusted: a link leads to its folder, so it may be another project's; put the folder here"
 WAY_OUT = "look at it, then run: noeta plugins trust"
 
 
@@ -68,6 +70,8 @@ class Trust:
         `own` says that it is listed in the person's own folder. Such a file needs no trust, unless it is a
         link to one of the project, or others may write to it.
         """
+        if path.is_relative_to(self._places.project) and is_linked(path) and path.exists():
+            return Looked(path=path, kind=kind, data=b"", sha256="", reason=LINKED)
         try:
             data, status = read_whole(path)
         except (FileNotFoundError, NotADirectoryError):

@@ -37,8 +37,13 @@ class TrustList(Struct, frozen=True, kw_only=True):
 def is_trusted(path: str | Path, data: bytes, environ: Mapping[str, str]) -> bool:
     """Whether the person trusts a file at this place with these bytes. What cannot be read trusts nothing.
 
+    `path` is below the folder of the project, whose own links are resolved. A file that a link to a folder
+    leads to is not trusted, as it may be another project's.
+
     Raises `ValueError` for a ``NOETA_HOME`` that is not absolute.
     """
+    if is_linked(path):
+        return False
     try:
         listed = read_trusted(data_folder(environ) / TRUST_FILE)
     except OSError:
@@ -72,6 +77,12 @@ def place_of(path: str | Path) -> str:
     """The place of a file: absolute, the links of its folder resolved, a link in its own place not."""
     folder, name = os.path.split(os.path.abspath(path))  # noqa: PTH100 (a path that ends in .. has no name)
     return os.path.join(os.path.realpath(folder), name)  # noqa: PTH118
+
+
+def is_linked(path: str | Path) -> bool:
+    """Whether a link leads to the folder of a file, so that its place is another one than it seems."""
+    folder = os.path.dirname(os.path.abspath(path))  # noqa: PTH100, PTH120 (as `place_of` takes it apart)
+    return os.path.realpath(folder) != folder
 
 
 def digest(data: bytes) -> str:

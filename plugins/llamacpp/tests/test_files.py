@@ -68,6 +68,12 @@ def test_a_setting_that_is_not_there_is_refused_with_the_one_that_was_meant() ->
         open_provider({"contxt": 512})
 
 
+@pytest.mark.parametrize("name", ["context", "threads"])
+def test_a_number_that_would_end_the_process_is_refused(name: str) -> None:
+    with pytest.raises(SettingsError, match=name):
+        open_provider({name: 0})
+
+
 @pytest.mark.anyio
 async def test_a_file_that_is_no_model_is_an_error_of_the_call(tmp_path: Path) -> None:
     from noeta.toolkit.provider import ModelRequest, user

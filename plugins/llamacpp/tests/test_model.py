@@ -78,6 +78,18 @@ async def test_a_question_about_a_file_reads_that_file(local: LlamaCpp, question
     assert response.stop_reason == "tool_use"
 
 
+async def test_a_path_may_be_long(local: LlamaCpp) -> None:
+    path = f"a/{'k7q' * 40}.py"
+    _, response = await said(local, user(f"What does {path} say?"), tools=[READ, GLOB])
+    assert [call.input for call in response.message.calls] == [{"file_path": path}]
+
+
+async def test_a_call_that_is_cut_off_is_an_error_that_says_so(local: LlamaCpp) -> None:
+    with pytest.raises(ProviderError, match="was cut off") as raised:
+        await said(local, user("What does notes.txt say?"), tools=[READ], extra={"max_tokens": 4})
+    assert raised.value.category == "invalid"
+
+
 async def test_an_answer_comes_from_the_result_and_streams(local: LlamaCpp) -> None:
     call = ToolUse(id="c1", name="Read", input={"file_path": "app.toml"})
     result = ToolResult(call="c1", content=[Text(text="     1\t[server]\n     2\tport = 8123")])

@@ -39,10 +39,12 @@ def findings(store: str | None) -> Iterator[Finding]:
     """All of them, in order. `store` is that of the command line."""
     from noeta.host.catalog import Catalog
     from noeta.host.places import find_places
+    from noeta_cli.stores import here
 
     yield Finding(check="python", status="ok", text=f"{platform.python_version()} on {platform.system()}")
+    folder = here()
     try:
-        places = find_places(os.environ, Path.cwd())
+        places = find_places(os.environ, folder)
     except ValueError as error:
         yield Finding(check="places", status="fail", text=str(error), way_out="Set it right, or unset it.")
         return

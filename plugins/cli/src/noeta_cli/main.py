@@ -9,6 +9,7 @@ import click
 
 from noeta_cli.commands import Commands
 from noeta_cli.exits import FAILED, INTERRUPTED, USAGE
+from noeta_cli.output import note
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -24,7 +25,7 @@ def main() -> int:
     except click.exceptions.Exit as exit:
         return exit.exit_code
     except click.ClickException as error:
-        _say(error.format_message())
+        note(error.format_message())
         if isinstance(error, click.UsageError) and error.ctx is not None:
             click.echo(f"Try '{error.ctx.command_path} --help'.", err=True)
         return USAGE
@@ -37,7 +38,7 @@ def main() -> int:
     except Exception as error:
         if not _is_of_a_person(error):
             raise
-        _say(str(error))
+        note(str(error))
         return USAGE
     return status if isinstance(status, int) else 0
 
@@ -47,7 +48,3 @@ def _is_of_a_person(error: Exception) -> bool:
     from noeta import NoetaError
 
     return isinstance(error, NoetaError | OSError | ValueError)
-
-
-def _say(text: str) -> None:
-    click.echo(f"noeta: {text}", err=True)

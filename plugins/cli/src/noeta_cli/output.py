@@ -117,9 +117,12 @@ def size(number: float) -> str:
 
 
 @contextmanager
-def working(what: str) -> Iterator[None]:
-    """Tell the person what goes on when it takes longer than a second, if there is one who reads it."""
-    if not sys.stderr.isatty():
+def working(what: str, *, always: bool = False) -> Iterator[None]:
+    """Tell the person what goes on when it takes longer than a second, if there is one who reads it.
+
+    `always` is for what may never end.
+    """
+    if not (always or sys.stderr.isatty()):
         yield
         return
     from threading import Timer

@@ -10,7 +10,7 @@ import click
 from msgspec import Struct
 
 from noeta_cli.output import working
-from noeta_cli.stores import read_settings, store_option, store_url
+from noeta_cli.stores import here, read_settings, store_option, store_url
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -113,7 +113,7 @@ def run(
         if fork is not None
         else "new",
         task=resume or fork or "",
-        cwd=(cwd or Path.cwd()).resolve(),
+        cwd=here(cwd),
         **options,
     )
     return _run(wish)
@@ -125,7 +125,8 @@ def _prompt(given: str | None) -> str | None:
         raise click.UsageError("the prompt is empty")
     if sys.stdin is None or sys.stdin.closed or sys.stdin.isatty():
         return given
-    with working("reading the prompt from standard input"):
+    # A program that starts this one may leave an input open to which it never writes.
+    with working("reading the prompt from standard input; </dev/null gives none", always=True):
         data = sys.stdin.buffer.read(MAX_INPUT + 1)
     if len(data) > MAX_INPUT:
         raise click.UsageError(

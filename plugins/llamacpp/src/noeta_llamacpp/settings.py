@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Annotated, Literal
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 
 class Settings(Struct, frozen=True, kw_only=True):
@@ -23,6 +23,6 @@ class Settings(Struct, frozen=True, kw_only=True):
 
     models: Mapping[str, str] = {}
     templates: Mapping[str, str] = {}
-    context: int = 4096
-    threads: int = 1
+    context: Annotated[int, Meta(ge=1)] = 4096
+    threads: Annotated[int, Meta(ge=1)] = 1
     profile: Literal["auto", "native", "small"] = "auto"

@@ -19,6 +19,7 @@ from noeta.toolkit.provider import (
     Message,
     ModelRequest,
     ModelResponse,
+    ProviderError,
     Text,
     ToolResult,
     ToolSpec,
@@ -33,6 +34,7 @@ ANSWER_TOKENS = 60
 """How long an answer about a result may be. What a tiny model says behind that is repetition."""
 CHAT_TOKENS = 200
 CALL_TOKENS = 80
+"""How long a call may be besides its value."""
 RESULT_CHARS = 3_000
 EVERYTHING = "**/*"
 PATH = re.compile(r"[\w-][./*\\]\S|\*")
@@ -93,7 +95,9 @@ def prompt_of(request: ModelRequest) -> Prompt:
             for e in shown
         ]
         text = "".join(turns) + _turn("user", question) + _open()
-        return Prompt(text, sampling | {"grammar": grammar, "max_tokens": CALL_TOKENS}, calls=True)
+        # No value is longer than the message, and no token shorter than a character of its JSON.
+        limit = CALL_TOKENS + len(json.dumps(question))
+        return Prompt(text, sampling | {"grammar": grammar, "max_tokens": limit}, calls=True)
     turns = [_turn(message.role, plain(message.content)) for message in messages[-4:] if message.text.strip()]
     body = {"max_tokens": min(limit or CHAT_TOKENS, CHAT_TOKENS), "stop": ["\n\n\n"]}
     return Prompt("".join(turns) + _open(), sampling | body)
@@ -120,8 +124,11 @@ async def reply(engine: Engine, request: ModelRequest) -> AsyncGenerator[Delta |
         return
     name, _, given = text.partition(" ")
     yield Delta(kind="tool", name=name, text=given)
-    # The grammar lets nothing else through, up to what the limit of tokens cuts off.
-    call = ToolUse(id="", name=name, input=json.loads(given))
+    try:
+        call = ToolUse(id="", name=name, input=json.loads(given))
+    except ValueError as error:
+        # The grammar lets nothing else through, up to what a limit of tokens cuts off.
+        raise ProviderError("invalid", f"the call of {name!r} was cut off: {text!r}") from error
     yield ModelResponse(
         message=Message(role="assistant", content=[call]), stop_reason="tool_use", usage=usage_of(last)
     )

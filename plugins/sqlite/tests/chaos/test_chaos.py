@@ -19,7 +19,7 @@ def run(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_processes_killed_at_random_lose_and_double_nothing(tmp_path: Path) -> None:
-    done = run(tmp_path, "--seconds=20")
+    done = run(tmp_path, "--seconds=40")
     assert done.returncode == 0, done.stdout
 
 

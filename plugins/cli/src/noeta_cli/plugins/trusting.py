@@ -12,7 +12,7 @@ import click
 
 from noeta_cli.exits import DONE, FAILED, USAGE
 from noeta_cli.output import clean, note, show, show_json
-from noeta_cli.stores import json_option
+from noeta_cli.stores import here, json_option
 
 if TYPE_CHECKING:
     from noeta.host.places import Places
@@ -34,7 +34,7 @@ def trust(paths: Sequence[Path], withdraw: bool, yes: bool, as_json: bool) -> in
     from noeta.host.places import find_places
     from noeta.host.trust import Trust
 
-    places = find_places(os.environ, Path.cwd())
+    places = find_places(os.environ, here())
     if withdraw:
         return _withdraw(places, paths, yes=yes, as_json=as_json)
     known = _known(places)
